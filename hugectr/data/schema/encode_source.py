@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data.schema.encode import EncodedData, encode_table, joined
 from hugectr.data.schema.fields import GroupField, IgnoredField, LabelField, WeightField
@@ -66,7 +67,11 @@ def encode_in_batches(
     if not names:
         raise InvalidArgument("Schema.encode: the schema has no fields to encode but labels")
     if not (may_be_empty and source.names_in_rows and not source.names):
-        source.check(names)
+        told = [f.name for f in schema.fields if isinstance(f, LabelField | WeightField)]
+        left_out = source.check(names, optional=[name for name in names if name not in told])
+        if left_out:
+            absent = ", ".join(map(repr, left_out))
+            log.warning(f"no row of {source.what} has {absent}: missing in all of them")
     return _encoded(schema, source, rows, labels, may_be_empty)
 
 

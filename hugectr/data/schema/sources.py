@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,8 +64,17 @@ class Source:
     untyped: bool = False
     names_in_rows: bool = False
 
-    def check(self, wanted: Sequence[str]) -> None:
+    def check(self, wanted: Sequence[str], optional: Collection[str] = ()) -> list[str]:
         """Complains about a wanted column that is not there, or there twice.
+
+        Rows that name their values may leave out what is missing, so that of a few rows none may
+        have a name: such a name that is ``optional`` is no error, unless there is one like it that
+        nobody wants.
+
+        Returns
+        -------
+        list of str
+            Optional names that no row has, when these are of ``names_in_rows``.
 
         Raises
         ------
@@ -81,6 +90,15 @@ class Source:
                     f"{self.what} has {there[name]} columns {name!r}: rename all but one"
                 )
         absent = [name for name in wanted if name not in there]
+        unused = set(there).difference(wanted)
+        left_out = [
+            name
+            for name in absent
+            if self.names_in_rows and name in optional and not did_you_mean(name, unused)
+        ]
+        absent = [name for name in absent if name not in left_out]
+        if left_out and len(left_out) == len(wanted):
+            absent = left_out
         if absent:
             said = [f"{name!r}{did_you_mean(name, there)}" for name in absent[:_SHOWN]]
             raise DataError(
@@ -88,6 +106,7 @@ class Source:
                 f"{', '.join(map(repr, self.names[:_SHOWN]))}{_more(self.names)}. Add what is "
                 "missing (with nulls where it is not known)"
             )
+        return left_out
 
 
 def _of_table(what: str, table: pa.Table) -> Source:
@@ -105,6 +124,16 @@ def _of_pandas(frame: Any) -> Source:
 def _of_mapping(columns: Mapping[str, Any]) -> Source:
     names = [str(name) for name in columns]
     return Source("the dict", names, lambda wanted: iter([from_mapping(columns, wanted)]))
+
+
+def _of_records(records: Sequence[Mapping[str, Any]]) -> Source:
+    names = [str(name) for name in dict.fromkeys(name for one in records for name in one)]
+
+    def tables(wanted: Sequence[str]) -> Iterator[pa.Table]:
+        columns = {name: [one.get(name) for one in records] for name in wanted}
+        return iter([from_mapping(columns, wanted)])
+
+    return Source("the list", names, tables, names_in_rows=True)
 
 
 def _of_reader(what: str, reader: pa.RecordBatchReader) -> Source:
@@ -190,11 +219,13 @@ def _of_paths(paths: Sequence[str]) -> Source:
 
     def tables(names: Sequence[str]) -> Iterator[pa.Table]:
         for source in sources:
-            source.check(names)
+            source.check(names, optional=names)
             yield from source.tables(names)
 
     what = f"{sources[0].what} and {len(sources) - 1} more" if sources[1:] else sources[0].what
-    return Source(what, sources[0].names, tables, any(source.untyped for source in sources))
+    untyped = any(source.untyped for source in sources)
+    in_rows = all(source.names_in_rows for source in sources)
+    return Source(what, sources[0].names, tables, untyped, in_rows)
 
 
 def open_source(data: Any) -> Source:
@@ -245,8 +276,7 @@ def _opened(data: Any) -> Source:
         if all(isinstance(one, str | os.PathLike) for one in data):
             return _of_paths([os.fspath(one) for one in data])
         if all(isinstance(one, Mapping) for one in data):
-            names = dict.fromkeys(name for one in data for name in one)
-            return _of_mapping({name: [one.get(name) for one in data] for name in names})
+            return _of_records(data)
     hint = "; collect() the LazyFrame" if type(data).__name__ == "LazyFrame" else ""
     raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED + hint)
 
