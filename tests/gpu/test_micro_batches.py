@@ -110,6 +110,7 @@ def test_tables_updated_beside_backward_are_the_same(devices, kind, optimizer, g
     if kind:
         solver |= {"use_mixed_precision": True, "mixed_precision_type": kind}
     setup = setup_of("dlrm", 1, optimizer, devices=devices, more=solver)
+    monkeypatch.setenv("HUGECTR_FORWARD_BESIDE", "0")
     monkeypatch.setenv("HUGECTR_UPDATE_BESIDE", "0")
     behind = make_model(setup)
     wanted = losses(behind, STEPS)

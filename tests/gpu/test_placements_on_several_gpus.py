@@ -183,14 +183,16 @@ def test_rows_that_are_erased_begin_anew_everywhere():
     ids=["pooled", "unique", "localized", "fp8", "float16"],
 )
 def test_vectors_that_come_beside_the_bottom_network(more, graph, monkeypatch):
-    """HUGECTR_FORWARD_BESIDE: the same bits."""
+    """HUGECTR_FORWARD_BESIDE, which several GPUs do unasked: the same bits."""
+    monkeypatch.setenv("HUGECTR_FORWARD_BESIDE", "0")
     solver = {"use_cuda_graph": graph} | more.get("more", {})
     setup = test_forward_beside.setup_of(
         "dlrm", devices=2, device=DEVICE, **(more | {"more": solver})
     )
     plain = make_net(setup)
     wanted = losses(plain, STEPS)
-    monkeypatch.setenv("HUGECTR_FORWARD_BESIDE", "1")
+    assert test_forward_beside.streams_of_lookups(make_net(setup)) == {"compute"}
+    monkeypatch.delenv("HUGECTR_FORWARD_BESIDE")
     model = make_net(setup)
     np.testing.assert_array_equal(losses(model, STEPS), wanted)
     assert dict(model.evaluate()) == dict(plain.evaluate())

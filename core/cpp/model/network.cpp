@@ -23,20 +23,25 @@ TensorRef part(const TensorRef& flat, std::size_t offset, const Shape& shape) {
   return ref;
 }
 
-/// HUGECTR_FORWARD_BESIDE=1: vectors of tables come while layers run that need none of them.
-bool forward_beside() {
-  const char* const word = std::getenv("HUGECTR_FORWARD_BESIDE");
-  return word != nullptr && std::string_view(word) == "1";
+/// What a variable says of work beside the step: 0 or 1; not set, what is `usual`.
+bool beside(const char* variable, bool usual) {
+  const char* const text = std::getenv(variable);
+  const std::string_view word = text == nullptr ? "" : text;
+  if (word.empty()) return usual;
+  HCTR_CHECK(word == "0" || word == "1", variable, "=", word, ": 0 or 1 are allowed");
+  return word == "1";
 }
 
-/// HUGECTR_UPDATE_BESIDE: 0, tables are updated behind backward; 1, while its rest runs. Not set: a
-/// GPU does so, and every one of several devices.
+/// Whether vectors of tables come while layers run that need none of them: on several GPUs, where
+/// they travel.
+bool forward_beside(DeviceId device, std::size_t devices) {
+  return beside("HUGECTR_FORWARD_BESIDE", devices > 1 && device.type != DeviceType::Cpu);
+}
+
+/// Whether tables are updated while the rest of backward runs, or behind it: a GPU does so, and
+/// every one of several devices.
 bool update_beside(DeviceId device, std::size_t devices) {
-  const char* const text = std::getenv("HUGECTR_UPDATE_BESIDE");
-  const std::string_view word = text == nullptr ? "" : text;
-  if (word.empty()) return devices > 1 || device.type != DeviceType::Cpu;
-  HCTR_CHECK(word == "0" || word == "1", "HUGECTR_UPDATE_BESIDE=", word, ": 0 or 1 are allowed");
-  return word == "1";
+  return beside("HUGECTR_UPDATE_BESIDE", devices > 1 || device.type != DeviceType::Cpu);
 }
 
 /// When a constructor fails, its memory goes; nothing may be queued on it then.
@@ -143,7 +148,8 @@ void Network::watch_inputs() {
     return count == 1 ? name : name_in_micro_batch(name, m);
   };
   watches_inputs_ = true;
-  waits_for_inputs_ = lane_ && (count > 1 || forward_beside());
+  const bool early = forward_beside(gpu_.device(), graph_->options().devices);
+  waits_for_inputs_ = lane_ && (count > 1 || early);
   for (std::size_t m = 0; m < count; ++m) {
     std::vector<std::string> vectors, gradients;
     for (const NetworkInput& input : graph_->inputs()) {

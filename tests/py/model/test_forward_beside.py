@@ -87,9 +87,10 @@ def test_tables_updated_beside_backward_are_the_same(more, devices, monkeypatch)
         assert {time["stream"] for time in beside.profile(2)} <= {"compute", "plan", "memcpy"}
 
 
-def test_other_words_are_refused(monkeypatch):
-    monkeypatch.setenv("HUGECTR_UPDATE_BESIDE", "yes")
-    with pytest.raises(hugectr.InvalidArgument, match="HUGECTR_UPDATE_BESIDE=yes: 0 or 1"):
+@pytest.mark.parametrize("variable", ["HUGECTR_UPDATE_BESIDE", "HUGECTR_FORWARD_BESIDE"])
+def test_other_words_are_refused(variable, monkeypatch):
+    monkeypatch.setenv(variable, "yes")
+    with pytest.raises(hugectr.InvalidArgument, match=f"{variable}=yes: 0 or 1"):
         make_model(setup_of("dlrm"))
 
 
