@@ -29,6 +29,7 @@ from hugectr.data.schema.fields import (
 )
 from hugectr.data.schema.fit import DENSE_WAY_OUT
 from hugectr.data.schema.hints import tell_of
+from hugectr.data.schema.identifiers import named_so, scattered
 from hugectr.data.schema.keys import FieldKeys, category_keys, is_bytes, values_of_type
 from hugectr.data.schema.lists import split
 from hugectr.data.schema.moments import EXPONENT, LARGE
@@ -149,8 +150,10 @@ def _numbers(name: str, array: pa.Array) -> Field:
         if integers and _is_id(distinct, rows):
             return _id(name, rows)
         few = distinct <= FEW_VALUES and 2 * distinct <= rows
-        merged = len(np.unique(there)) < distinct  # as numbers some were the same
-        if integers and (few or merged or distinct * ROWS_A_VALUE <= rows):
+        different = np.unique(there)
+        merged = len(different) < distinct  # as numbers some were the same
+        names = named_so(name) or (2 * distinct <= rows and scattered(name, different))
+        if integers and (few or merged or names or distinct * ROWS_A_VALUE <= rows):
             return CategoricalField(name)
     return _dense(name, values)
 
