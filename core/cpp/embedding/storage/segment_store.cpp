@@ -8,7 +8,6 @@
 
 #include "core/cpp/base/log.hpp"
 #include "core/cpp/embedding/storage/no_room.hpp"
-#include "core/cpp/embedding/storage/segment_snapshot.hpp"
 
 namespace hugectr {
 namespace {
@@ -158,24 +157,6 @@ StoredRows SegmentStore::stored(std::span<const std::uint32_t> rows) {
     if (!hold) hold = std::make_shared<SegmentHold>(segments.at(at.segment).file);
   }
   return found;
-}
-
-void SegmentStore::link_into(const std::string& folder) {
-  const std::scoped_lock lock(writing_);
-  const SegmentSweep::Pause pause(sweep_);
-  sweep_.raise_failure();
-  head_.seal();
-  for (const auto& [number, segment] : ledger_.segments()) segment.file->sync();
-  write_snapshot(kind_, folder, ledger_.segments(), ledger_.locations());
-}
-
-void SegmentStore::restore(const std::string& folder) {
-  const std::scoped_lock lock(writing_);
-  HCTR_CHECK(ledger_.rows_alive() == 0 && rows_written_ == 0, "table '", kind_.table,
-             "': rows on disk are restored before others are written");
-  const SegmentSweep::Pause pause(sweep_);
-  Snapshot snapshot = read_snapshot(kind_, folder, settings_.folder, settings_.max_rows);
-  ledger_.restore(std::move(snapshot.segments), std::move(snapshot.locations));
 }
 
 StoreCounts SegmentStore::counts() const {

@@ -82,12 +82,6 @@ class SegmentStore {
   /// held. What is written from now on goes to other segments.
   StoredRows stored(std::span<const std::uint32_t> rows);
 
-  /// All rows as they are, in another folder, which is made: its segments are shared where the file
-  /// system can (hard links; they never change), else copied, and the index is written.
-  void link_into(const std::string& folder);
-  /// The rows of such a folder, into a store in which nothing was written. Throws DataError.
-  void restore(const std::string& folder);
-
   StoreCounts counts() const;
   const GroupShape& shape() const { return kind_.shape; }
   const std::string& table() const { return kind_.table; }
