@@ -73,7 +73,6 @@ class DiskRows {
   StoredRows stored(std::span<const std::uint32_t> rows);
 
   DiskRowCounts counts() const;
-  std::size_t places() const { return places_.size(); }
   /// Of lists and maps, beside the columns.
   std::size_t bytes_beside_rows() const;
 

@@ -82,7 +82,6 @@ class SegmentFile {
   std::uint64_t offset(std::size_t group) const {
     return kHeaderBytes + group * kind_.shape.bytes();
   }
-  bool direct() const { return direct_; }
 
  private:
   SegmentFile(const SegmentKind& kind, const std::string& folder, std::uint32_t number);

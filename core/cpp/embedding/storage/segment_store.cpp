@@ -76,10 +76,10 @@ void SegmentStore::write(std::span<const std::uint32_t> rows, const RowSource& s
       if (!sweep_.make_room(swept_before)) throw;
       continue;
     }
-    if (rows_written_ == 0) sweep_.nudge();  // gets its own segment while there is room
+    // The sweep gets its own segment while there is room.
+    if (!std::exchange(has_written_, true)) sweep_.nudge();
     ledger_.place(left.first(n), std::span(locations_).first(n), head_.groups());
     done += n;
-    rows_written_ += n;
   }
   if (ledger_.any_due()) sweep_.nudge();
 }
@@ -92,7 +92,6 @@ void SegmentStore::read(std::span<const std::uint32_t> rows, const RowTarget& ta
   settings_.threads->run(runs.size(), [&](std::size_t r, AlignedBuffer& buffer) {
     groups_read_ += read_run(runs[r], rows, requests, buffer, target);
   });
-  rows_read_ += requests.size();
 }
 
 std::size_t SegmentStore::read_run(const GroupRun& run, std::span<const std::uint32_t> rows,
@@ -168,8 +167,6 @@ StoreCounts SegmentStore::counts() const {
           .segments = segments.size(),
           .index_bytes = ledger_.index_bytes(),
           .segment_bytes = groups * group,
-          .rows_written = rows_written_,
-          .rows_read = rows_read_,
           .groups_written = head_.written_groups(),
           .groups_read = groups_read_,
           .segments_swept = sweep_.swept_segments(),
