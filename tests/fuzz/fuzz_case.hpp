@@ -59,7 +59,8 @@ std::uint64_t fuzz_raw(std::string_view input);
 std::uint64_t fuzz_file_list(std::string_view input);
 /// The whole input is a manifest of a checkpoint. @returns files that it names
 std::uint64_t fuzz_saved(std::string_view input);
-/// After 'i' the index of rows on disk, after anything else a group of rows. @returns rows in it
+/// After 'l' places of rows and the linked segment that they are in, after anything else a group of
+/// rows. @returns rows that were read
 std::uint64_t fuzz_rows(std::string_view input);
 
 }  // namespace hugectr::fuzzing

@@ -11,14 +11,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkpoints.linked_nets import STEPS, fresh, links, over_disk, saved, segment_files
+from checkpoints.linked_nets import (
+    STEPS,
+    fresh,
+    links,
+    over_disk,
+    places_of,
+    saved,
+    segment_files,
+)
 from model.nets import make_model
 from model.test_disk_tier import segments
 from model.test_tiers import assert_same_rows, course, rows_of
 
 import hugectr
 from hugectr import checkpoints
-from hugectr.checkpoints import linked
+from hugectr.checkpoints import direct_file, linked, publication
 from hugectr.checkpoints.chunks import ChunkFile
 from hugectr.checkpoints.manifest import read_manifest
 
@@ -79,15 +87,22 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, rng, monkeypatch):
     assert calls
     real = ChunkFile.put
 
-    def full_index(self, number, values):
-        if ".place." in self.path.name:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-        return real(self, number, values)
+    def no_link(*_, **__):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(ChunkFile, "put", full_index)
-        with pytest.raises(OSError, match="No space left"):
-            few.save(tmp_path / "run")
+    for part in (".place.", ".segment"):  # the index; a segment, which is then copied
+
+        def full_file(self, number, values, part=part):
+            if part in self.path.name:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            return real(self, number, values)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ChunkFile, "put", full_file)
+            if part == ".segment":
+                patch.setattr(linked.os, "link", no_link)
+            with pytest.raises(OSError, match=rf"No space left.*\{part}"):
+                few.save(tmp_path / "run")
     assert [path.name for path in (tmp_path / "run").iterdir() if path.name[0] != "."] == [
         first.name
     ]
@@ -117,6 +132,68 @@ def test_where_no_link_is_possible_segments_are_copied(tmp_path, rng, monkeypatc
     checkpoints.verify(path)
     plain.resume(path)
     assert_same_rows(plain, few)
+
+
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_segments_are_on_the_disk_before_the_manifest_that_names_them(
+    tmp_path, rng, monkeypatch, is_copied
+):
+    setup = fresh(rng, optimizer="Adam")
+    few = over_disk(setup, tmp_path / "rows")
+    course(few, STEPS)
+    done = []
+    link, fsync = os.link, os.fsync
+    share, text, rename = linked.LinkedShard.share, publication.manifest_text, os.rename
+
+    class Watched:
+        """The rows that a shard holds."""
+
+        def __init__(self, rows):
+            self._rows = rows
+
+        def sync(self, number):
+            self._rows.sync(number)
+            done.append(f"held {number}")
+
+    def watched_share(self, *args):
+        self._held = Watched(self._held)
+        return share(self, *args)
+
+    def watched_link(path, target, **kwargs):
+        done.append(f"link {Path(target).name}")
+        if is_copied:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        link(path, target, **kwargs)
+
+    def watched_fsync(handle):
+        fsync(handle)
+        done.append(f"fsync {Path(os.readlink(f'/proc/self/fd/{handle}')).name}")
+
+    def watched_text(*args):
+        done.append("manifest")
+        return text(*args)
+
+    def watched_rename(*args, **kwargs):
+        done.append(f"rename {args[0]}")
+        return rename(*args, **kwargs)
+
+    monkeypatch.setattr(linked.LinkedShard, "share", watched_share)
+    monkeypatch.setattr(linked.os, "link", watched_link)
+    monkeypatch.setattr(direct_file.os, "fsync", watched_fsync)
+    monkeypatch.setattr(publication, "manifest_text", watched_text)
+    monkeypatch.setattr(publication.os, "rename", watched_rename)
+    path = saved(few, tmp_path / "run")
+    manifest = done.index("manifest")
+    for number, file in enumerate(segment_files(path)):
+        at = done.index(f"link {file.name}")
+        assert done[at - 1] == f"held {number}"  # a link is as safe as what it is of
+        assert at < manifest
+        assert (f"fsync {file.name}" in done[at:manifest]) == is_copied
+    assert f"fsync {places_of(path).name}" in done[:manifest]
+    # Names of all files, then the name of the checkpoint, then that is waited for.
+    publish = next(i for i, call in enumerate(done) if call.startswith("rename .saving-"))
+    assert f"fsync {done[publish].removeprefix('rename ')}" in done[manifest:publish]
+    assert "fsync run" in done[publish:]
 
 
 def test_a_mode_that_can_not_be_given_harms_nothing(tmp_path, rng, monkeypatch):

@@ -11,9 +11,20 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from model.placed_models import LOCALIZED, make_model, outcome, placed, random_tables, rows_of
+from model.placed_models import (
+    BATCH,
+    LOCALIZED,
+    data_of,
+    make_model,
+    names_of,
+    outcome,
+    placed,
+    random_tables,
+    rows_of,
+)
 
 import hugectr
+from hugectr.model.placing import predict
 from hugectr.plan import PlacementPlan
 from hugectr.plan.cost import Choice, CostModel, Job, choices_of, step_seconds
 from hugectr.plan.machine import read_machine
@@ -235,10 +246,6 @@ def test_plans_of_other_models_are_refused(tmp_path):
 
 def test_sampled_keys_are_those_of_the_data():
     """Means and shares of distinct rows, against NumPy."""
-    from model.placed_models import BATCH, data_of, names_of
-
-    from hugectr.model.placing import predict
-
     tables = [replace(table, placement=None) for table in random_tables(33)]
     model = make_model(tables, [[0, 1]])
     seen = {}
@@ -253,14 +260,13 @@ def test_sampled_keys_are_those_of_the_data():
     data = data_of(tables)
     for i, table in enumerate(tables):
         rows, count = [], 0
-        for n, name in enumerate(names_of(i, table)):
+        for name in names_of(i, table):
             keys, offsets = data.sparse[name]
             for bucket in range(BATCH * table.slots):
                 slot = bucket % table.slots if table.kind is LOCALIZED else 0
                 own = keys[int(offsets[bucket]) : int(offsets[bucket + 1])]
                 rows += [(slot, int(key)) for key in own]
             count += len(keys)
-            del n
         load = seen[f"table{i}"]
         assert load.keys == pytest.approx(count / data.samples)
         # The first of the batches that the mean is of.

@@ -27,7 +27,7 @@ void AppendHead::prepare() {
   const std::uint32_t number = ledger_.begin_segment(for_sweeping_);
   try {
     file_ = SegmentFile::create(kind_, folder_, number, owner_);
-    ledger_.add({.file = file_, .owner = owner_});
+    ledger_.add({.file = file_});
   } catch (...) {
     ledger_.cancel_segment();
     throw;

@@ -71,12 +71,8 @@ class DiskRows {
   /// Where the content of these rows lies on the disk (SegmentStore::stored()); nowhere: it is in
   /// memory alone, or not worth sharing.
   StoredRows stored(std::span<const std::uint32_t> rows);
-  /// Of the rows that are not in memory alone: link_into() after flush(), restore() before anything
-  /// else.
-  SegmentStore& store() { return *store_; }
 
   DiskRowCounts counts() const;
-  std::size_t places() const { return places_.size(); }
   /// Of lists and maps, beside the columns.
   std::size_t bytes_beside_rows() const;
 

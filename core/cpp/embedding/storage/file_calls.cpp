@@ -32,12 +32,6 @@ int FileCalls::reserve(int descriptor, std::uint64_t bytes) {
 
 int FileCalls::sync(int descriptor) { return ::fdatasync(descriptor); }
 
-int FileCalls::sync_whole(int descriptor) { return ::fsync(descriptor); }
-
-int FileCalls::link(const std::string& from, const std::string& to) {
-  return ::link(from.c_str(), to.c_str());
-}
-
 void throw_file_error(const std::string& what, const std::string& table, const std::string& path,
                       std::uint64_t offset, int code) {
   const std::string text = concat("table '", table, "': ", what, " '", path, "', byte ", offset,

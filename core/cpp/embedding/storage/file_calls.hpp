@@ -20,10 +20,6 @@ class FileCalls {
   /// Room for `bytes` from the begin of the file, which is then as long.
   virtual int reserve(int descriptor, std::uint64_t bytes);
   virtual int sync(int descriptor);
-  /// As sync(), and the length and all else that is known of a file; for folders too.
-  virtual int sync_whole(int descriptor);
-  /// Another name for a file; EEXIST where there is one.
-  virtual int link(const std::string& from, const std::string& to);
 };
 
 /// What a call on a file could not do, in an error that names table, file and offset and says what

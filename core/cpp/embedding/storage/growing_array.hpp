@@ -29,7 +29,6 @@ class GrowingArray {
     size_ = std::min(most_, memory_->size() / sizeof(T));
   }
   std::size_t size() const { return size_; }
-  std::size_t most() const { return most_; }
   std::size_t bytes() const { return memory_->size(); }
   T& operator[](std::size_t i) { return static_cast<T*>(memory_->data())[i]; }
   const T& operator[](std::size_t i) const { return static_cast<const T*>(memory_->data())[i]; }

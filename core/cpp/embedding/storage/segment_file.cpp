@@ -59,7 +59,7 @@ SegmentFile::~SegmentFile() {
 std::shared_ptr<SegmentFile> SegmentFile::create(const SegmentKind& kind, const std::string& folder,
                                                  std::uint32_t number, std::uint64_t owner) {
   const std::shared_ptr<SegmentFile> file(new SegmentFile(kind, folder, number));
-  file->open_file(O_CREAT | O_EXCL);
+  file->make_file();
   try {
     // Asked for at once: a disk that is full says so before a row is on its way, and writing makes
     // no file longer, which file systems do one after the other.
@@ -75,21 +75,13 @@ std::shared_ptr<SegmentFile> SegmentFile::create(const SegmentKind& kind, const 
   return file;
 }
 
-std::shared_ptr<SegmentFile> SegmentFile::open(const SegmentKind& kind, const std::string& folder,
-                                               std::uint32_t number, std::uint64_t owner) {
-  const std::shared_ptr<SegmentFile> file(new SegmentFile(kind, folder, number));
-  file->open_file(0);
-  file->check_header(owner);
-  return file;
-}
-
-void SegmentFile::open_file(int flags) {
+void SegmentFile::make_file() {
   direct_ = true;
-  descriptor_ = kind_.files->open(path_, flags | O_DIRECT);
+  descriptor_ = kind_.files->open(path_, O_CREAT | O_EXCL | O_DIRECT);
   if (descriptor_ < 0 && errno == EINVAL) {
     direct_ = false;
     // The refused call may have made the file.
-    descriptor_ = kind_.files->open(path_, (flags & ~O_EXCL) | O_DSYNC);
+    descriptor_ = kind_.files->open(path_, O_CREAT | O_DSYNC);
   }
   if (descriptor_ < 0) fail("can not open", 0, errno);
 }
@@ -110,19 +102,6 @@ void SegmentFile::write_header(std::uint64_t owner) {
   if (done != static_cast<ssize_t>(kHeaderBytes)) write_bytes(0, block, kHeaderBytes);
   sums_.add(block, kHeaderBytes);
   head_sum_ = sums_.sums().front();
-}
-
-void SegmentFile::check_header(std::uint64_t owner) const {
-  AlignedBuffer buffer;
-  std::byte* block = buffer.with(kHeaderBytes);
-  read_bytes(0, block, kHeaderBytes);
-  const SegmentHeader expected = header_for(kind_, number_, owner);
-  if (std::memcmp(block, &expected, sizeof(expected)) != 0) {
-    throw DataError(concat("table '", kind_.table, "': the head of '", path_,
-                           "', byte 0, is not that of its segment ", number_, " of rows of ",
-                           kind_.shape.row_bytes(),
-                           " bytes: it is damaged or another table's; use another checkpoint"));
-  }
 }
 
 void SegmentFile::write(std::size_t first, std::size_t count, const std::byte* groups) {

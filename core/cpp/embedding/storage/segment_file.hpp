@@ -48,9 +48,6 @@ class SegmentFile {
   /// none.
   static std::shared_ptr<SegmentFile> create(const SegmentKind& kind, const std::string& folder,
                                              std::uint32_t number, std::uint64_t owner);
-  /// One that was sealed, for reading. Throws DataError unless it is what its header must say.
-  static std::shared_ptr<SegmentFile> open(const SegmentKind& kind, const std::string& folder,
-                                           std::uint32_t number, std::uint64_t owner);
   ~SegmentFile();
   SegmentFile(const SegmentFile&) = delete;
   SegmentFile& operator=(const SegmentFile&) = delete;
@@ -72,8 +69,8 @@ class SegmentFile {
   void hold();
   void let_go() noexcept;
 
-  /// Of a sealed file that this store has written: CRC-32 of its chunks and of its first block, and
-  /// whether all numbers in it are finite. No sums of one that was opened: nobody has read it.
+  /// Of a sealed file: CRC-32 of its chunks and of its first block, and whether all numbers in it
+  /// are finite.
   const ChunkSums& sums() const { return sums_; }
   std::uint32_t head_sum() const { return head_sum_; }
   bool all_finite() const { return all_finite_; }
@@ -85,13 +82,11 @@ class SegmentFile {
   std::uint64_t offset(std::size_t group) const {
     return kHeaderBytes + group * kind_.shape.bytes();
   }
-  bool direct() const { return direct_; }
 
  private:
   SegmentFile(const SegmentKind& kind, const std::string& folder, std::uint32_t number);
-  void open_file(int flags);
+  void make_file();
   void write_header(std::uint64_t owner);
-  void check_header(std::uint64_t owner) const;
   void write_bytes(std::uint64_t offset, const std::byte* data, std::size_t bytes);
   void read_bytes(std::uint64_t offset, std::byte* data, std::size_t bytes) const;
   [[noreturn]] void fail(const char* what, std::uint64_t offset, int code) const;

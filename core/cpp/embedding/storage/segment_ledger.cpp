@@ -173,37 +173,6 @@ std::vector<RowLocation> SegmentLedger::locations() const {
   return {&index_[0], &index_[0] + index_.size()};
 }
 
-void SegmentLedger::restore(std::map<std::uint32_t, Segment> segments,
-                            std::vector<RowLocation> locations) {
-  const std::scoped_lock lock(mutex_);
-  HCTR_CHECK(segments_.empty() && rows_alive_ == 0, "table '", kind_.table,
-             "': rows on disk are restored before others are written");
-  std::size_t alive = 0;
-  for (std::size_t row = 0; row < locations.size(); ++row) {
-    const RowLocation at = locations[row];
-    if (at.segment == 0) continue;
-    const auto found = segments.find(at.segment);
-    if (found == segments.end() || at.group >= found->second.groups ||
-        at.position >= kind_.shape.capacity()) {
-      throw DataError(concat("table '", kind_.table, "': the index of its rows on disk has row ",
-                             row, " in group ", at.group, " of segment ", at.segment,
-                             ", which is not there: use another checkpoint"));
-    }
-    ++found->second.alive;
-    ++alive;
-  }
-  index_.grow_to(locations.size());
-  std::copy(locations.begin(), locations.end(), &index_[0]);
-  for (auto& [number, segment] : segments) {
-    segment.sealed = true;
-    if (2 * segment.alive < capacity(segment)) due_.insert(number);
-    next_ = std::max(next_, number + 1);
-  }
-  counted_ += segments.size();
-  rows_alive_ = alive;
-  segments_ = std::move(segments);
-}
-
 std::size_t SegmentLedger::rows_alive() const {
   const std::scoped_lock lock(mutex_);
   return rows_alive_;

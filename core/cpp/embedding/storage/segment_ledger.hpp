@@ -35,11 +35,10 @@ class SegmentLedger {
   /// What is known of a segment.
   struct Segment {
     std::shared_ptr<SegmentFile> file;
-    std::uint64_t owner = 0;  ///< of the store that made it
-    std::size_t groups = 0;   ///< written
-    std::size_t alive = 0;    ///< rows whose location is here
-    bool sealed = false;      ///< nothing is written to it any more
-    bool damaged = false;     ///< found while sweeping: left as it is
+    std::size_t groups = 0;  ///< written
+    std::size_t alive = 0;   ///< rows whose location is here
+    bool sealed = false;     ///< nothing is written to it any more
+    bool damaged = false;    ///< found while sweeping: left as it is
   };
 
   /// `most_segments` at once, of which one is kept for sweeping.
@@ -76,8 +75,6 @@ class SegmentLedger {
   /// The state as a whole, for checkpoints.
   std::map<std::uint32_t, Segment> segments() const;
   std::vector<RowLocation> locations() const;
-  /// Instead of an empty one. Throws DataError when a location is in none of the segments.
-  void restore(std::map<std::uint32_t, Segment> segments, std::vector<RowLocation> locations);
 
   std::size_t rows_alive() const;
   std::size_t index_bytes() const;

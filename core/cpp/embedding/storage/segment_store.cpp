@@ -8,7 +8,6 @@
 
 #include "core/cpp/base/log.hpp"
 #include "core/cpp/embedding/storage/no_room.hpp"
-#include "core/cpp/embedding/storage/segment_snapshot.hpp"
 
 namespace hugectr {
 namespace {
@@ -77,10 +76,10 @@ void SegmentStore::write(std::span<const std::uint32_t> rows, const RowSource& s
       if (!sweep_.make_room(swept_before)) throw;
       continue;
     }
-    if (rows_written_ == 0) sweep_.nudge();  // gets its own segment while there is room
+    // The sweep gets its own segment while there is room.
+    if (!std::exchange(has_written_, true)) sweep_.nudge();
     ledger_.place(left.first(n), std::span(locations_).first(n), head_.groups());
     done += n;
-    rows_written_ += n;
   }
   if (ledger_.any_due()) sweep_.nudge();
 }
@@ -93,7 +92,6 @@ void SegmentStore::read(std::span<const std::uint32_t> rows, const RowTarget& ta
   settings_.threads->run(runs.size(), [&](std::size_t r, AlignedBuffer& buffer) {
     groups_read_ += read_run(runs[r], rows, requests, buffer, target);
   });
-  rows_read_ += requests.size();
 }
 
 std::size_t SegmentStore::read_run(const GroupRun& run, std::span<const std::uint32_t> rows,
@@ -160,24 +158,6 @@ StoredRows SegmentStore::stored(std::span<const std::uint32_t> rows) {
   return found;
 }
 
-void SegmentStore::link_into(const std::string& folder) {
-  const std::scoped_lock lock(writing_);
-  const SegmentSweep::Pause pause(sweep_);
-  sweep_.raise_failure();
-  head_.seal();
-  for (const auto& [number, segment] : ledger_.segments()) segment.file->sync();
-  write_snapshot(kind_, folder, ledger_.segments(), ledger_.locations());
-}
-
-void SegmentStore::restore(const std::string& folder) {
-  const std::scoped_lock lock(writing_);
-  HCTR_CHECK(ledger_.rows_alive() == 0 && rows_written_ == 0, "table '", kind_.table,
-             "': rows on disk are restored before others are written");
-  const SegmentSweep::Pause pause(sweep_);
-  Snapshot snapshot = read_snapshot(kind_, folder, settings_.folder, settings_.max_rows);
-  ledger_.restore(std::move(snapshot.segments), std::move(snapshot.locations));
-}
-
 StoreCounts SegmentStore::counts() const {
   const std::uint64_t group = kind_.shape.bytes();
   const auto segments = ledger_.segments();
@@ -187,8 +167,6 @@ StoreCounts SegmentStore::counts() const {
           .segments = segments.size(),
           .index_bytes = ledger_.index_bytes(),
           .segment_bytes = groups * group,
-          .rows_written = rows_written_,
-          .rows_read = rows_read_,
           .groups_written = head_.written_groups(),
           .groups_read = groups_read_,
           .segments_swept = sweep_.swept_segments(),

@@ -39,8 +39,7 @@ using RowTarget = std::function<void(std::size_t i, const std::byte* row)>;
 /// What a store has done and holds.
 struct StoreCounts {
   std::uint64_t rows = 0, segments = 0, index_bytes = 0;
-  std::uint64_t segment_bytes = 0;  ///< of their groups
-  std::uint64_t rows_written = 0, rows_read = 0;
+  std::uint64_t segment_bytes = 0;                    ///< of their groups
   std::uint64_t groups_written = 0, groups_read = 0;  ///< but for the sweep
   std::uint64_t segments_swept = 0, rows_moved = 0;   ///< by the sweep
   std::uint64_t bytes_written = 0, bytes_read = 0;    ///< of groups, with the sweep
@@ -73,7 +72,6 @@ class SegmentStore {
   void read(std::span<const std::uint32_t> rows, const RowTarget& target);
   /// The rows are as if they had never been written.
   void forget(std::span<const std::uint32_t> rows);
-  bool has(std::uint32_t row) const { return ledger_.find(row).segment != 0; }
   /// Waits until everything written would survive a loss of power, and for the sweep.
   void sync();
 
@@ -81,12 +79,6 @@ class SegmentStore {
   /// alive, and all numbers in them are finite. The segments keep their names as long as they are
   /// held. What is written from now on goes to other segments.
   StoredRows stored(std::span<const std::uint32_t> rows);
-
-  /// All rows as they are, in another folder, which is made: its segments are shared where the file
-  /// system can (hard links; they never change), else copied, and the index is written.
-  void link_into(const std::string& folder);
-  /// The rows of such a folder, into a store in which nothing was written. Throws DataError.
-  void restore(const std::string& folder);
 
   StoreCounts counts() const;
   const GroupShape& shape() const { return kind_.shape; }
@@ -103,10 +95,11 @@ class SegmentStore {
   MadeIn made_in_;
   FolderLock lock_;
   SegmentLedger ledger_;
-  std::mutex writing_;  ///< guards head_ and locations_
+  std::mutex writing_;  ///< guards head_, locations_ and has_written_
   AppendHead head_;
   std::vector<RowLocation> locations_;
-  std::atomic<std::uint64_t> rows_written_ = 0, rows_read_ = 0, groups_read_ = 0;
+  bool has_written_ = false;
+  std::atomic<std::uint64_t> groups_read_ = 0;
   SegmentSweep sweep_;
 };
 

@@ -3,12 +3,13 @@
 
 #include <sys/stat.h>
 
-#include <fstream>
-#include <iterator>
-#include <map>
+#include <set>
+#include <utility>
 
 #include "core/cpp/base/crc32.hpp"
-#include "tests/cpp/embedding/storage/stores.hpp"
+#include "tests/cpp/embedding/storage/links.hpp"
+#include "tests/fuzz/fuzz_case.hpp"
+#include "tests/fuzz/seeds.hpp"
 
 /// Segments that a checkpoint links: held while they are, summed without being read, and believed
 /// in nothing when they come back.
@@ -17,48 +18,19 @@ namespace {
 
 using namespace testing;
 
-std::vector<std::byte> bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::vector<char> read((std::istreambuf_iterator<char>(file)), {});
-  const auto* const begin = reinterpret_cast<const std::byte*>(read.data());
-  return {begin, begin + read.size()};
-}
+/// A disk that tells which files were waited for.
+class WatchedDisk final : public FileCalls {
+ public:
+  int error = 0;  ///< of the next sync
+  std::set<std::string> synced;
 
-/// The segments of a store in a folder of their own, and where rows are in them.
-struct Linked {
-  std::vector<LinkedSegment> segments;
-  std::vector<std::uint64_t> places;
-  std::vector<std::uint32_t> rows;
+  int sync(int descriptor) override {
+    if (error != 0) return errno = std::exchange(error, 0), -1;
+    const std::string name = concat("/proc/self/fd/", descriptor);
+    synced.insert(std::filesystem::read_symlink(name).string());
+    return FileCalls::sync(descriptor);
+  }
 };
-
-Linked link(Checked& checked, const std::string& folder) {
-  std::filesystem::create_directories(folder);
-  const auto rows = range(0, static_cast<std::uint32_t>(checked.versions.size()));
-  const StoredRows stored = checked.store.stored(rows);
-  Linked linked;
-  std::map<std::uint32_t, std::size_t> numbers;
-  for (const auto& [number, hold] : stored.segments) {
-    const SegmentFile& file = hold->file();
-    const std::string path = folder + "/" + SegmentFile::name_of(number);
-    std::filesystem::copy_file(file.path(), path);
-    numbers.emplace(number, linked.segments.size());
-    linked.segments.push_back({path, file.sums().bytes(), file.head_sum()});
-    const auto bytes = bytes_of(path);
-    EXPECT_EQ(bytes.size(), file.sums().bytes());
-    EXPECT_EQ(crc32(bytes.data(), 4096), file.head_sum());
-    for (std::size_t chunk = 0; chunk < file.sums().sums().size(); ++chunk) {
-      const std::size_t begin = chunk * ChunkSums::kChunkBytes;
-      const std::size_t n = std::min(bytes.size() - begin, ChunkSums::kChunkBytes);
-      EXPECT_EQ(crc32(bytes.data() + begin, n), file.sums().sums()[chunk]);
-    }
-  }
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (stored.at[i].segment == 0) continue;
-    linked.places.push_back(linked_place(numbers.at(stored.at[i].segment), stored.at[i]));
-    linked.rows.push_back(rows[i]);
-  }
-  return linked;
-}
 
 TEST(LinkedSegments, HoldEachRowInAnyOrder) {
   std::mt19937 random(11);
@@ -90,6 +62,84 @@ TEST(LinkedSegments, HoldEachRowInAnyOrder) {
     checked.check();  // and the store goes on
     checked.write(range(0, 300));
     checked.check();
+  }
+}
+
+TEST(LinkedSegments, AreTheRowsOfTheirTimeWhateverComesAfter) {
+  const Folder folder;
+  std::mt19937 random(11);
+  std::vector<Linked> saved;
+  std::vector<std::vector<std::uint32_t>> versions;
+  std::vector<std::vector<std::byte>> before;
+  {
+    Checked checked(small_store(folder / "rows"));
+    for (int round = 0; round < 5; ++round) {
+      for (int i = 0; i < 12; ++i) checked.write(some_rows(random, 900, 300));
+      checked.forget(some_rows(random, 100, 20));
+      saved.push_back(link(checked, folder / concat("saved", round)));
+      versions.push_back(checked.versions);
+      EXPECT_GT(saved.back().rows.size(), 400U);
+      for (const LinkedSegment& segment : saved.back().segments) {
+        before.push_back(bytes_of(segment.path));
+      }
+    }
+    const std::uint64_t swept = checked.store.counts().segments_swept;
+    for (int i = 0; i < 60; ++i) checked.write(some_rows(random, 900, 300));
+    checked.store.sync();
+    EXPECT_GT(checked.store.counts().segments_swept, swept);
+    checked.check();
+  }
+  // The store has removed its own names; the next one of the folder makes the same again.
+  Checked next(small_store(folder / "rows"));
+  for (int i = 0; i < 60; ++i) next.write(some_rows(random, 900, 300));
+  for (std::size_t round = 0; round < saved.size(); ++round) {
+    check_rows(saved[round], versions[round], 100);
+  }
+  auto expected = before.begin();
+  for (const Linked& linked : saved) {
+    for (const LinkedSegment& segment : linked.segments) {
+      EXPECT_EQ(bytes_of(segment.path), *expected++) << segment.path;
+    }
+  }
+  next.check();
+}
+
+TEST(LinkedSegments, HaveTheSumsOfTheirFiles) {
+  const Folder folder;
+  Checked checked(small_store(folder / "rows"));
+  checked.write(range(0, 700));
+  const StoredRows stored = checked.store.stored(range(0, 700));
+  ASSERT_GT(stored.segments.size(), 1U);
+  for (const auto& [number, hold] : stored.segments) {
+    const SegmentFile& file = hold->file();
+    const auto bytes = bytes_of(file.path());
+    EXPECT_EQ(bytes.size(), file.sums().bytes());
+    EXPECT_EQ(crc32(bytes.data(), 4096), file.head_sum());
+    for (std::size_t chunk = 0; chunk < file.sums().sums().size(); ++chunk) {
+      const std::size_t begin = chunk * ChunkSums::kChunkBytes;
+      const std::size_t n = std::min(bytes.size() - begin, ChunkSums::kChunkBytes);
+      EXPECT_EQ(crc32(bytes.data() + begin, n), file.sums().sums()[chunk]);
+    }
+  }
+}
+
+TEST(LinkedSegments, AreWaitedForByWhoLinksThem) {
+  const Folder folder;
+  const auto disk = std::make_shared<WatchedDisk>();
+  StoreSettings settings = small_store(folder / "rows");
+  settings.files = disk;
+  Checked checked(settings);
+  checked.write(range(0, 700));
+  const StoredRows stored = checked.store.stored(range(0, 700));
+  ASSERT_GT(stored.segments.size(), 1U);
+  for (const auto& [number, hold] : stored.segments) {
+    const std::string path = hold->file().path();
+    EXPECT_FALSE(disk->synced.contains(path)) << path;
+    disk->error = EIO;
+    EXPECT_TRUE(has(message_of<DataError>([&] { hold->file().sync(); }), "can not sync '" + path));
+    EXPECT_FALSE(disk->synced.contains(path)) << path;
+    hold->file().sync();  // what failed is tried again
+    EXPECT_TRUE(disk->synced.contains(path)) << path;
   }
 }
 
@@ -158,6 +208,7 @@ TEST(LinkedSegments, NothingIsBelieved) {
         [&] { LinkedSegments(100, linked.segments).read(linked.places, got.data()); });
   };
   const auto write = [&](const std::vector<std::byte>& data) {
+    std::filesystem::remove(first);  // the store's own file stays as it is
     std::ofstream(first, std::ios::binary | std::ios::trunc)
         .write(reinterpret_cast<const char*>(data.data()),
                static_cast<std::streamsize>(data.size()));
@@ -200,7 +251,6 @@ TEST(LinkedSegments, NothingIsBelieved) {
   std::filesystem::remove(first);
   ASSERT_EQ(::mkfifo(first.c_str(), 0600), 0);
   EXPECT_TRUE(has(refused(good), first));
-  std::filesystem::remove(first);
   write(bytes);
   // Places that are nowhere.
   for (const std::uint64_t place :
@@ -212,6 +262,26 @@ TEST(LinkedSegments, NothingIsBelieved) {
   }
   EXPECT_THROW(LinkedSegments(100, {}).read(good.places, got.data()), DataError);
   LinkedSegments(100, good.segments).read(good.places, got.data());
+  checked.check();
+}
+
+TEST(LinkedSegments, TheFuzzTargetTakesItsSeedsAndAnythingElse) {
+  std::mt19937 random(5);
+  for (const auto& [name, seed] : fuzzing::rows_seeds()) {
+    EXPECT_EQ(fuzzing::fuzz_rows(seed), 4U) << name;
+    std::uint64_t refused = 0;
+    for (int round = 0; round < times(500, 20000); ++round) {
+      std::string changed = seed;
+      // Where most of the numbers are; and anywhere.
+      const std::size_t within = round % 2 == 0 ? 64 : changed.size();
+      for (std::size_t i = 0; i < 1 + random() % 3; ++i) {
+        changed[1 + random() % (within - 1)] = static_cast<char>(random());
+      }
+      if (round % 8 == 0) changed.resize(random() % changed.size());
+      refused += fuzzing::fuzz_rows(changed) == 0;
+    }
+    EXPECT_GT(refused, 0U) << name;
+  }
 }
 
 }  // namespace
