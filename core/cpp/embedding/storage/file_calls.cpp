@@ -30,6 +30,10 @@ int FileCalls::reserve(int descriptor, std::uint64_t bytes) {
   return ::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes));
 }
 
+int FileCalls::cut(int descriptor, std::uint64_t bytes) {
+  return ::ftruncate(descriptor, static_cast<off_t>(bytes));
+}
+
 int FileCalls::sync(int descriptor) { return ::fdatasync(descriptor); }
 
 void throw_file_error(const std::string& what, const std::string& table, const std::string& path,

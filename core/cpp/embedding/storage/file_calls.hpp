@@ -19,6 +19,8 @@ class FileCalls {
   virtual ssize_t write(int descriptor, const void* from, std::size_t bytes, std::uint64_t offset);
   /// Room for `bytes` from the begin of the file, which is then as long.
   virtual int reserve(int descriptor, std::uint64_t bytes);
+  /// The file ends behind `bytes`.
+  virtual int cut(int descriptor, std::uint64_t bytes);
   virtual int sync(int descriptor);
 };
 

@@ -157,10 +157,10 @@ void SegmentFile::read_bytes(std::uint64_t offset, std::byte* data, std::size_t 
 }
 
 void SegmentFile::cut_to(std::size_t groups) {
-  if (::ftruncate(descriptor_, static_cast<off_t>(offset(groups))) != 0) {
+  if (kind_.files->cut(descriptor_, offset(groups)) != 0) {
     fail("can not cut", offset(groups), errno);
   }
-  unsynced_ = true;
+  cut_ = unsynced_ = true;
 }
 
 void SegmentFile::sync() {

@@ -60,8 +60,11 @@ class SegmentFile {
   /// Throws DataError that names file and byte unless the group is what was written there.
   void check(std::size_t place, const std::byte* group) const;
 
-  /// Lets go of the room behind the first groups.
+  /// Lets go of the room behind the first groups, which are all that were written.
   void cut_to(std::size_t groups);
+  /// Whether the file ends with its groups: a link to one that does not would be longer than its
+  /// sums say.
+  bool was_cut() const { return cut_; }
   /// Waits until everything would survive a loss of power.
   void sync();
   /// Takes its name away: at once, or when nobody holds it any more.
@@ -96,7 +99,7 @@ class SegmentFile {
   std::uint32_t number_;
   int descriptor_ = -1;
   bool direct_ = false;
-  std::atomic<bool> unsynced_ = false;
+  std::atomic<bool> unsynced_ = false, cut_ = false;
   ChunkSums sums_;  ///< of what was written, like the next two by the one who writes
   std::uint32_t head_sum_ = 0;
   bool all_finite_ = true;

@@ -141,8 +141,8 @@ StoredRows SegmentStore::stored(std::span<const std::uint32_t> rows) {
   const auto segments = ledger_.segments();
   for (const auto& [number, segment] : segments) {
     const bool half = 2 * segment.alive >= segment.groups * kind_.shape.capacity();
-    const bool known = segment.file->sums().bytes() == segment.file->offset(segment.groups);
-    if (half && known && !segment.damaged && segment.file->all_finite()) worth.insert(number);
+    const bool whole = segment.file->was_cut() && !segment.damaged;
+    if (half && whole && segment.file->all_finite()) worth.insert(number);
   }
   const std::vector<RowLocation> locations = ledger_.locations();
   StoredRows found;

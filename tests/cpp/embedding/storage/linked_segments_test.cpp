@@ -22,8 +22,12 @@ using namespace testing;
 class WatchedDisk final : public FileCalls {
  public:
   int error = 0;  ///< of the next sync
+  bool cuts = true;
   std::set<std::string> synced;
 
+  int cut(int descriptor, std::uint64_t bytes) override {
+    return cuts ? FileCalls::cut(descriptor, bytes) : (errno = EIO, -1);
+  }
   int sync(int descriptor) override {
     if (error != 0) return errno = std::exchange(error, 0), -1;
     const std::string name = concat("/proc/self/fd/", descriptor);
@@ -141,6 +145,22 @@ TEST(LinkedSegments, AreWaitedForByWhoLinksThem) {
     hold->file().sync();  // what failed is tried again
     EXPECT_TRUE(disk->synced.contains(path)) << path;
   }
+}
+
+TEST(LinkedSegments, LongerOnesThanTheirSumsAreNotShared) {
+  const Folder folder;
+  const auto disk = std::make_shared<WatchedDisk>();
+  StoreSettings settings = small_store(folder / "rows");
+  settings.files = disk;
+  Checked checked(settings);
+  disk->cuts = false;
+  checked.write(range(0, 700));
+  EXPECT_TRUE(checked.store.stored(range(0, 700)).segments.empty());
+  disk->cuts = true;
+  checked.write(range(0, 700));
+  EXPECT_GT(checked.store.stored(range(0, 700)).segments.size(), 1U);
+  const Linked linked = link(checked, folder / "linked");
+  check_rows(linked, checked.versions, 100);
 }
 
 TEST(LinkedSegments, MostlyDeadOnesAreNotShared) {
