@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.data.schema.frames import is_pandas
 from hugectr.data.schema.infer import typed
 from hugectr.data.schema.sources import Source, joined_tables, open_source
-from hugectr.data.schema.values import is_text, one_array
+from hugectr.data.schema.values import is_text, one_array, takeable
 from hugectr.estimator.parameters import warn_of_conversion
 from hugectr.interop import to_numpy
 
@@ -166,18 +165,16 @@ def features_of(where: str, data: Any) -> Features:
     parts = list(source.tables(source.names))
     if not parts or not sum(part.num_rows for part in parts):
         raise DataError(f"{where}: {source.what} has no rows")
-    return Features(source.what, _without_views(joined_tables(parts)), source.untyped, array)
+    return Features(source.what, _takeable(joined_tables(parts)), source.untyped, array)
 
 
-def _without_views(table: pa.Table) -> pa.Table:
-    """What Arrow can not take rows of as what it can: views of text, values with their runs."""
+def _takeable(table: pa.Table) -> pa.Table:
+    """Columns that Arrow can take rows of, in place of such as it can not."""
     for place, field in enumerate(table.schema):
-        if pa.types.is_string_view(field.type):
-            column = table.column(place).cast(pa.large_string())
-            table = table.set_column(place, field.name, column)
-        elif pa.types.is_run_end_encoded(field.type):
-            column = pc.run_end_decode(table.column(place))
-            table = table.set_column(place, field.name, column)
+        column = table.column(place)
+        changed = takeable(column)
+        if changed is not column:
+            table = table.set_column(place, field.name, changed)
     return table
 
 

@@ -62,3 +62,16 @@ def test_bytes_of_a_fixed_size_are_categories():
     groups = grouped.encode({"id": pa.array(few, pa.binary(16))}).group
     assert groups.tolist() == grouped.encode({"id": few}).group.tolist()
     assert len(set(groups.tolist())) == 7
+
+
+def test_views_of_lists_are_these_lists():
+    rows = [["a", "b"], None, [], ["c", "a", "b"]] * 25
+    wanted = pa.array(rows, pa.list_(pa.string()))
+    schema = Schema.infer({"tags": wanted})
+    expected = schema.encode({"tags": wanted}).sparse["tags"]
+    for kind in (pa.list_view, pa.large_list_view):
+        for of in (pa.string(), pa.string_view()):
+            whole = pa.array([["gone"], *rows], kind(of))
+            assert Schema.infer({"tags": whole[1:]}).fields == schema.fields
+            found = schema.encode({"tags": whole[1:]}).sparse["tags"]
+            assert [part.tolist() for part in found] == [part.tolist() for part in expected]
