@@ -20,7 +20,7 @@ from hugectr.data.schema.values import rows_numbered
 from hugectr.estimator.features import Features, features_of, labels_of, weights_of
 from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.parameters import Parameters, seed_of
-from hugectr.estimator.schemas import check_schema, inferred
+from hugectr.estimator.schemas import check_schema, inferred, tell_unused
 from hugectr.estimator.training import Task, Training
 from hugectr.estimator.weights import Floats, product, weighed
 from hugectr.models.catalogue import OF_HISTORIES, check_model
@@ -114,6 +114,8 @@ class Estimator(Fitted, Parameters):
     random_state: Any
     device: str
     verbose: int
+    #: Whether ``fit`` warns of columns that it leaves out; the command line prints them.
+    _tells_unused = True
 
     @named_arguments()
     def fit(
@@ -185,6 +187,7 @@ class Estimator(Fitted, Parameters):
         eval_set: Any,
         callbacks: Sequence[Callback],
     ) -> None:
+        self._check_one_schema(where)
         seed = seed_of(where, self.random_state)
         rng = np.random.default_rng(seed)
         if self.schema is not None:
@@ -192,7 +195,10 @@ class Estimator(Fitted, Parameters):
         stays = self._split(where, rows, eval_set is not None, rng)
         schema = self.schema
         if schema is None or not schema.fitted:
-            schema = inferred(rows.chosen(stays), rows.name, schema, self._roles())
+            roles = self._roles()
+            schema = inferred(rows.chosen(stays), rows.name, schema, roles)
+            if self.schema is None and self._tells_unused:
+                tell_unused(where, schema, roles["ignore"])
         data = rows.encoded(schema, stays)
         evaluated = None
         if eval_set is not None:
@@ -207,6 +213,21 @@ class Estimator(Fitted, Parameters):
         if not rows.features.array:
             names = rows.features.table.column_names
             self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _check_one_schema(self, where: str) -> None:
+        """A schema says what columns are; an InvalidArgument where something else says it too."""
+        if self.schema is None:
+            return
+        roles = self._roles()
+        said = [
+            name for name in roles if roles[name] is not None and roles[name] not in ([], (), {})
+        ]
+        if said:
+            names = " and ".join(said)
+            raise InvalidArgument(
+                f"{where}: schema and {names}: a schema says what all columns are. Leave {names} "
+                "out, or say it in the schema (Schema.infer takes the same arguments)"
+            )
 
     def _roles(self) -> dict[str, Any]:
         """What columns are said to be: arguments of ``Schema.infer``."""

@@ -98,11 +98,13 @@ class CTRRegressor(Estimator):
     patience : int
         Evaluations without a gain, by the loss, that end the training.
     categorical, dense, ignore : sequence of str
-        Columns that are this, whatever ``Schema.infer`` would say.
+        Columns that are this, whatever ``Schema.infer`` would say: ``fit`` warns of those that it
+        leaves out, such as ids.
     sequences : dict of str to (str or None), or sequence of str
         As of CTRClassifier.
     schema : Schema or None
-        What the columns are, with one LabelField; used as it is where it is fitted.
+        What the columns are, with one LabelField; used as it is where it is fitted. No other
+        argument says then what columns are.
     random_state : int, Generator, RandomState or None
         The same number and data give the same model, to the bit; None: another one each time.
     device : {"auto", "cpu", "cuda"}

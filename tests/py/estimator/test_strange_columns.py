@@ -72,3 +72,36 @@ def test_views_in_columns_that_are_not_used_are_no_harm() -> None:
     table = pa.table({"parts": parts, "x": np.arange(ROWS) % 7, "y": LABEL})
     model = CTRClassifier(**QUICK).fit(table, "y")
     assert model.schema_.fields[0].kind == "ignored"
+
+
+def test_columns_that_are_left_out_are_told_of_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    interval = {"left": 0, "right": 1}
+    table = pa.table(
+        {
+            "x": np.arange(ROWS) % 7,
+            "id": [f"row {one}" for one in range(ROWS)],
+            "vector": [[0.5, 1.5]] * ROWS,
+            "took": pa.array(np.arange(ROWS), pa.duration("s")),
+            "clock": pa.array(np.arange(ROWS), pa.time64("us")),
+            "cut": pa.DictionaryArray.from_arrays(np.zeros(ROWS, int), pa.array([interval])),
+            "parts": [{"a": 1}] * ROWS,
+            "known": ["k", "l"] * (ROWS // 2),
+            "y": LABEL,
+        }
+    )
+    CTRClassifier(**QUICK, ignore=["known"]).fit(table, "y")
+    (line,) = [one for one in capsys.readouterr().err.splitlines() if "not used" in one]
+    for said in (
+        "CTRClassifier.fit: not used: column 'id' (an id: ",
+        "column 'vector' (lists of double; make",
+        "column 'took' (durations; make them numbers: column.dt.total_seconds())",
+        "column 'clock' (times of day; ",
+        "column 'cut' (intervals; make them text: column.astype(str))",
+        "column 'parts' (dicts; ",
+    ):
+        assert said in line
+    assert "known" not in line
+    CTRClassifier(**QUICK).fit(table.select(["x", "known", "y"]), "y")
+    assert "not used" not in capsys.readouterr().err
