@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -12,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.arguments import check_bool, check_float, check_int, check_names
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.data.schema.values import rows_numbered
-from hugectr.estimator.features import Features, features_of, labels_of, weights_of
+from hugectr.estimator.features import Features, check_columns, features_of, labels_of, weights_of
 from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.parameters import Parameters, seed_of
 from hugectr.estimator.schemas import check_schema, inferred, tell_unused
@@ -141,7 +142,7 @@ class Estimator(Fitted, Parameters):
             How much a row counts, from 0 on; rows of weight 0 are left out.
         eval_set : tuple (X, y), list of one, or None
             What early stopping evaluates on, in place of a share of X. Where y is a name, data with
-            that column will do.
+            that column will do. AUC needs rows of both classes there.
         callbacks : sequence of hugectr.callbacks.Callback
 
         Returns
@@ -202,7 +203,11 @@ class Estimator(Fitted, Parameters):
         data = rows.encoded(schema, stays)
         evaluated = None
         if eval_set is not None:
-            evaluated = _eval_data(where, eval_set, y, rows, schema)
+            named = f"{where}: eval_set"
+            with _of_eval_set(named):
+                evaluated = _eval_data(named, eval_set, y, rows, schema)
+            if self.early_stopping:
+                task.check_evaluated(named, evaluated.label)
         elif not stays.all():
             evaluated = rows.encoded(schema, ~stays)
         run = self._training(where, task, schema, data, evaluated, seed, callbacks)
@@ -306,9 +311,20 @@ class Estimator(Fitted, Parameters):
         return hasattr(self, "n_features_in_")
 
 
+@contextlib.contextmanager
+def _of_eval_set(where: str) -> Iterator[None]:
+    """Errors inside say that they are of the eval_set."""
+    try:
+        yield
+    except (DataError, InvalidArgument) as error:
+        if str(error).startswith(where):
+            raise
+        kind = DataError if isinstance(error, DataError) else InvalidArgument
+        raise kind(f"{where}: {error}") from error
+
+
 def _eval_data(where: str, eval_set: Any, y: Any, rows: Labelled, schema: Schema) -> EncodedData:
     """What early stopping evaluates on."""
-    where = f"{where}: eval_set"
     if isinstance(eval_set, list) and len(eval_set) == 1:
         eval_set = eval_set[0]
     if isinstance(eval_set, tuple) and len(eval_set) == 2:
@@ -320,5 +336,7 @@ def _eval_data(where: str, eval_set: Any, y: Any, rows: Labelled, schema: Schema
             f"{where}: found {type(eval_set).__name__}, allowed: (X, y), or a list of one such pair"
         )
     values, _, columns = labels_of(where, labels, features_of(where, features))
+    if rows.features.array and columns.array:
+        check_columns(where, columns.table.column_names, rows.features.table.num_columns)
     numbers = rows.meaning.numbers(where, values)
     return schema.encode(columns.with_label(rows.name, numbers).source)

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from hugectr import models
 from hugectr.base import log
+from hugectr.base.errors import InvalidArgument
 from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.early_stopping import EarlyStopping
 from hugectr.callbacks.history import History
@@ -29,6 +33,8 @@ from hugectr.spec.solver import CreateSolver
 _BATCH_EVAL = 32_768
 #: Steps between two evaluations at least: in fewer a model does not move, and patience runs out.
 _LEAST_INTERVAL = 64
+#: Metrics that compare rows of one class with rows of the other.
+_OF_BOTH = (MetricsType.AUC.name, MetricsType.GAUC.name)
 #: Above all values of AUC: it never ends a training.
 _NO_TARGET = 1.1
 
@@ -50,6 +56,15 @@ class Task:
     target: Target
     metrics: tuple[MetricsType, ...]
     metric: str
+
+    def check_evaluated(self, where: str, label: npt.NDArray[np.float32]) -> None:
+        """An InvalidArgument where labels do not give the metric a value."""
+        if self.metric in _OF_BOTH and len(label) and label.min() == label.max():
+            raise InvalidArgument(
+                f"{where}: all {len(label)} rows are of one class, which has no {self.metric}, and "
+                "early stopping goes by it: add rows of the other class, or give "
+                "metric='LogLoss' or early_stopping=False"
+            )
 
 
 @dataclass(frozen=True)
