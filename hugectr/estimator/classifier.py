@@ -143,6 +143,10 @@ class CTRClassifier(Predicting):
 
     def _task(self, where: str, rows: Labelled) -> Task:
         """Binary cross-entropy of two classes, cross-entropy of a logit a class of more."""
+        if not len(rows.label):
+            raise InvalidArgument(
+                f"{where}: no row has a weight above 0, by sample_weight and class_weight together"
+            )
         if rows.label.min() == rows.label.max():
             raise InvalidArgument(f"{where}: only one class has rows of weight above 0")
         assert isinstance(rows.meaning, Classes)

@@ -7,13 +7,14 @@ import contextlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.arguments import check_bool, check_float, check_int, check_names
-from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
@@ -126,7 +127,7 @@ class Estimator(Fitted, Parameters):
         sample_weight: Any = None,
         eval_set: Any = None,
         *,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Callback | Sequence[Callback] = (),
     ) -> Self:
         """Train.
 
@@ -143,7 +144,7 @@ class Estimator(Fitted, Parameters):
         eval_set : tuple (X, y), list of one, or None
             What early stopping evaluates on, in place of a share of X. Where y is a name, data with
             that column will do. AUC needs rows of both classes there.
-        callbacks : sequence of hugectr.callbacks.Callback
+        callbacks : hugectr.callbacks.Callback, or sequence of them
 
         Returns
         -------
@@ -163,7 +164,8 @@ class Estimator(Fitted, Parameters):
         label = meaning.numbers(where, values)
         weight = product(weight, meaning.weights(where, label))
         rows = Labelled(features, name, label, weight, meaning).of_weight()
-        self._fit(where, rows, self._task(where, rows), y, eval_set, callbacks)
+        several = _callbacks(where, callbacks)
+        self._fit(where, rows, self._task(where, rows), y, eval_set, several)
         self._keep_meaning(meaning)
         return self
 
@@ -253,7 +255,15 @@ class Estimator(Fitted, Parameters):
         share = check_float(f"{where}: validation_fraction", self.validation_fraction, 0.0, 1.0)
         if given or not self.early_stopping or not 0 < share < 1:
             return np.ones(len(rows.label), bool)
-        return ~rows.meaning.held_out(rows.label, share, rng)
+        stays = ~rows.meaning.held_out(rows.label, share, rng)
+        kept = rows.label[stays]
+        several = rows.label.min() != rows.label.max()
+        if not len(kept) or (several and kept.min() == kept.max()):
+            raise InvalidArgument(
+                f"{where}: validation_fraction: {share:g} of {len(stays)} rows leaves {len(kept)} "
+                "to train on, too few: give a smaller one, such as 0.1"
+            )
+        return stays
 
     def _training(
         self,
@@ -286,6 +296,7 @@ class Estimator(Fitted, Parameters):
             for name in ("l2", "weight_decay")
         }
         return Training(
+            where=where,
             name=check_model(f"{where}: model", self.model),
             task=task,
             schema=schema,
@@ -311,6 +322,15 @@ class Estimator(Fitted, Parameters):
         return hasattr(self, "n_features_in_")
 
 
+def _callbacks(where: str, given: Any) -> list[Callback]:
+    """Callbacks, of which one may stand alone."""
+    if isinstance(given, Callback):
+        return [given]
+    if not hasattr(given, "__iter__"):
+        raise rejected(f"{where}: callbacks", given, "a hugectr.callbacks.Callback, or a list")
+    return list(given)
+
+
 @contextlib.contextmanager
 def _of_eval_set(where: str) -> Iterator[None]:
     """Errors inside say that they are of the eval_set."""
@@ -329,7 +349,7 @@ def _eval_data(where: str, eval_set: Any, y: Any, rows: Labelled, schema: Schema
         eval_set = eval_set[0]
     if isinstance(eval_set, tuple) and len(eval_set) == 2:
         features, labels = eval_set
-    elif isinstance(y, str):
+    elif isinstance(y, str | Integral):
         features, labels = eval_set, y
     else:
         raise InvalidArgument(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -84,6 +85,8 @@ def array_names(columns: int) -> list[str]:
     return [f"x{i}" for i in range(columns)]
 
 
+#: Names of columns that a complaint shows.
+_SHOWN = 12
 #: What tables have and arrays have not.
 _TABLES = ("columns", "__arrow_c_stream__", "to_batches", "keys")
 
@@ -188,7 +191,8 @@ def labels_of(
     where : str
         The call, for complaints.
     labels
-        The name of a column of the features, or one value a row.
+        The name of a column of the features, or one value a row. Frames of pandas may name it by a
+        number.
     features : Features
     """
     if labels is None:
@@ -196,6 +200,8 @@ def labels_of(
             f"{where}: requires y to be passed, but the target y is None: give the labels, or the "
             "name of their column"
         )
+    if not isinstance(labels, bool) and isinstance(labels, numbers.Integral):
+        labels = _column_of_number(where, int(labels), features)
     if isinstance(labels, str):
         features.source.check([labels])
         column = one_array(features.table.column(labels))
@@ -231,6 +237,19 @@ def labels_of(
     while name in taken:
         name += "_"
     return values, name, features
+
+
+def _column_of_number(where: str, number: int, features: Features) -> str:
+    """The name of a column that a frame calls by a number: here all names are text."""
+    names = features.table.column_names
+    if str(number) in names:
+        return str(number)
+    raise rejected(
+        f"{where}: y",
+        number,
+        f"the labels, or the name of their column, a text: {features.what} has "
+        f"{', '.join(map(repr, names[:_SHOWN]))}{', ...' if len(names) > _SHOWN else ''}",
+    )
 
 
 def _is_missing(value: Any) -> bool:

@@ -15,7 +15,8 @@ from hugectr.estimator.features import Features, check_columns, weights_of
 from hugectr.estimator.labels import codes_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.weights import Floats, weighed
-from hugectr.serving.prediction_model import METRICS, PredictionModel
+from hugectr.serving.prediction_model import PredictionModel
+from hugectr.serving.settings import METRICS
 
 
 class Predicting(Estimator):

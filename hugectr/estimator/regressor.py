@@ -271,8 +271,8 @@ def _numbers(where: str, values: npt.NDArray[Any]) -> Doubles:
         raise InvalidArgument(f"{where}: Complex data not supported: y has {values[0]!r}")
     if values.dtype.kind in "mM":  # NumPy has a number for each, in a unit that nobody said
         raise InvalidArgument(
-            f"{where}: y has {values[:1].tolist()[0]!s} ({values.dtype}), and labels of a regressor "
-            "are numbers: make it such, as days since a day"
+            f"{where}: y has {values[:1].tolist()[0]!s} ({values.dtype}), and labels of a "
+            "regressor are numbers: make it such, as days since a day"
         )
     try:
         numbers = values.astype(np.float64)

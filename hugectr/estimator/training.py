@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hugectr import models
 from hugectr.base import log
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument, NonFiniteLoss
 from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.early_stopping import EarlyStopping
 from hugectr.callbacks.history import History
@@ -94,6 +94,8 @@ class Training:
     verbose : int
         As of ``Model.fit``.
     callbacks : sequence of Callback
+    where : str
+        The call, for complaints.
     """
 
     name: str
@@ -109,10 +111,11 @@ class Training:
     device: str = "auto"
     verbose: int = 0
     callbacks: Sequence[Callback] = ()
+    where: str = "fit"
 
     def run(self, folder: Path) -> History:
         """Train, and save the best weights as a native checkpoint in a folder."""
-        with _quiet(self.verbose == 0):
+        with _quiet(self.verbose == 0), self._converging():
             model = self._model()
             per_epoch = -(-self.data.samples // self.plan.batch_size)
             history = model.fit(
@@ -124,6 +127,22 @@ class Training:
             )
             model.save(folder)
         return history
+
+    @contextlib.contextmanager
+    def _converging(self) -> Iterator[None]:
+        """Says what to do in arguments of an estimator where numbers get too large."""
+        try:
+            yield
+        except (NonFiniteLoss, DataError) as error:
+            weights = "allow_nonfinite" in str(error)  # of the checkpoint, which is nobody's here
+            if isinstance(error, DataError) and not weights:
+                raise
+            said = str(error).partition(" (")[0].partition(". ")[0]
+            what = "Loss cannot converge: weights are no finite numbers" if weights else said
+            raise NonFiniteLoss(
+                f"{self.where}: {what}: give a smaller learning_rate (it was "
+                f"{self.plan.learning_rate:g}), or look for wild values in dense columns and labels"
+            ) from error
 
     def _stopping(self) -> list[Callback]:
         if self.held_out is None or self.patience == 0:

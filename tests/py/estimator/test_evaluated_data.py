@@ -42,7 +42,7 @@ def test_errors_of_an_eval_set_say_so(kind: Any, frame: Any, said: str) -> None:
 
 def test_an_array_of_an_eval_set_has_the_columns_of_fit() -> None:
     array = np.arange(240.0).reshape(80, 3) % 7
-    with pytest.raises(hugectr.InvalidArgument, match="eval_set: X has 2 features.*3 features"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"eval_set: X has 2 features.*3 features"):
         CTRClassifier(**QUICK).fit(array, LABEL, eval_set=(array[:, :2], LABEL))
 
 

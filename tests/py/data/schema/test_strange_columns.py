@@ -75,3 +75,39 @@ def test_views_of_lists_are_these_lists():
             assert Schema.infer({"tags": whole[1:]}).fields == schema.fields
             found = schema.encode({"tags": whole[1:]}).sparse["tags"]
             assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+
+
+class NewFrame:
+    """As a frame of polars with a type that Arrow does not have, such as Int128."""
+
+    columns = ("c", "wide")
+
+    def __init__(self, names=columns):
+        self._names = names
+
+    def __getitem__(self, names):
+        return NewFrame(tuple(names))
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        if "wide" in self._names:
+            raise ValueError("Invalid or unsupported format string: '_pli128'")
+        return pa.table({name: [1] for name in self._names}).__arrow_c_stream__()
+
+
+def test_columns_of_types_that_arrow_lacks_are_named():
+    with pytest.raises(DataError, match=r"NewFrame has columns .*'wide' \(.*cast them, such as"):
+        Schema.infer(NewFrame())
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_integers_of_python_that_int64_does_not_hold(several):
+    numbers = [2**63 + one % 5 for one in range(100)]
+    values = [[one, 7] for one in numbers] if several else numbers
+    kind = pa.list_(pa.uint64()) if several else pa.uint64()
+    wanted = {"c": pa.array(values, kind)}
+    schema = Schema.infer(wanted)
+    for data in ({"c": values}, [{"c": one} for one in values]):
+        assert Schema.infer(data).fields == schema.fields
+        name = "c" if several else "categories"
+        found, expected = (schema.encode(one).sparse[name][0] for one in (data, wanted))
+        assert found.tolist() == expected.tolist()
