@@ -208,10 +208,11 @@ class Estimator(Fitted, Parameters):
             named = f"{where}: eval_set"
             with _of_eval_set(named):
                 evaluated = _eval_data(named, eval_set, y, rows, schema)
-            if self.early_stopping:
-                task.check_evaluated(named, evaluated.label)
         elif not stays.all():
+            named = f"{where}: the rows held out"
             evaluated = rows.encoded(schema, ~stays)
+        if evaluated is not None and self.early_stopping:
+            task.check_evaluated(named, evaluated)
         run = self._training(where, task, schema, data, evaluated, seed, callbacks)
         self.history_ = self._train(run)
         self.n_iter_ = self.history_.trained_steps

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hugectr import models
 from hugectr.base import log
@@ -20,7 +19,7 @@ from hugectr.callbacks.early_stopping import EarlyStopping
 from hugectr.callbacks.history import History
 from hugectr.data.arrays import MemoryDataset, first_samples
 from hugectr.data.columns import Shuffle
-from hugectr.data.schema import GroupField, Schema
+from hugectr.data.schema import EncodedData, GroupField, Schema
 from hugectr.model.model import Model
 from hugectr.models.sizes import TrainingSizes
 from hugectr.models.target import Target
@@ -57,13 +56,19 @@ class Task:
     metrics: tuple[MetricsType, ...]
     metric: str
 
-    def check_evaluated(self, where: str, label: npt.NDArray[np.float32]) -> None:
-        """An InvalidArgument where labels do not give the metric a value."""
-        if self.metric in _OF_BOTH and len(label) and label.min() == label.max():
+    def check_evaluated(self, where: str, data: EncodedData) -> None:
+        """An InvalidArgument where rows to evaluate on do not give the metric a value."""
+        positive = data.label[:, 0] > 0
+        if self.metric not in _OF_BOTH or not len(positive):
+            return
+        group, of = np.zeros(len(positive), np.int64), "all rows are"
+        if self.metric == MetricsType.GAUC.name and data.group is not None:
+            group, of = data.group, "in each group all rows are"
+        if not len(np.intersect1d(group[positive], group[~positive])):
             raise InvalidArgument(
-                f"{where}: all {len(label)} rows are of one class, which has no {self.metric}, and "
-                "early stopping goes by it: add rows of the other class, or give "
-                "metric='LogLoss' or early_stopping=False"
+                f"{where}: {of} of one class, which has no {self.metric}, and early stopping goes "
+                "by it: add rows of the other class, or give metric='LogLoss' or "
+                "early_stopping=False"
             )
 
 

@@ -16,12 +16,24 @@ FEW = {"city": ["Rome"] * 3, "x": [1.0] * 3}
 
 
 def test_an_eval_set_of_one_class_has_no_auc() -> None:
-    said = r"CTRClassifier.fit: eval_set: all 3 rows are of one class.*AUC.*metric='LogLoss'"
+    said = r"CTRClassifier.fit: eval_set: all rows are of one class.*AUC.*metric='LogLoss'"
     with pytest.raises(hugectr.InvalidArgument, match=said):
         CTRClassifier(**QUICK).fit(FRAME, LABEL, eval_set=(FEW, [1, 1, 1]))
     for other in ({"metric": "LogLoss"}, {"early_stopping": False}):
         CTRClassifier(**QUICK, **other).fit(FRAME, LABEL, eval_set=(FEW, [1, 1, 1]))
     CTRRegressor(**QUICK).fit(FRAME, LABEL, eval_set=(FEW, [1, 1, 1]))
+
+
+def test_groups_of_one_class_have_no_gauc() -> None:
+    frame = {**FRAME, "user": np.arange(80) // 4}
+    model = CTRClassifier(**QUICK, metric="GAUC", group="user")
+    model.fit(frame, LABEL, eval_set=(frame, LABEL))
+    said = "eval_set: in each group all rows are of one class, which has no GAUC"
+    with pytest.raises(hugectr.InvalidArgument, match=said):
+        model.fit(frame, LABEL, eval_set=({**frame, "user": LABEL}, LABEL))
+    alone = {name: list(values) * 2 for name, values in FRAME.items()}
+    with pytest.raises(hugectr.InvalidArgument, match="fit: the rows held out: in each group"):
+        model.fit({**alone, "user": np.arange(160)}, LABEL * 2)
 
 
 @pytest.mark.parametrize(
