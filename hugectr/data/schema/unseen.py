@@ -75,7 +75,8 @@ class Unseen:
         found.unseen += many
         found.there += len(keys) - int(np.count_nonzero(keys == own.missing))
         if many and compared == "text" and values_of_type(values.type) == "numbers":
-            found.numbers = str(values.type)
+            kind = values.type
+            found.numbers = str(kind.value_type if pa.types.is_dictionary(kind) else kind)
             found.example = repr(values[int(unseen.argmax())].as_py())[:_SHOWN]
 
     def tell(self) -> None:
