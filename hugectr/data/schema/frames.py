@@ -58,8 +58,10 @@ def _array(column: str, values: Any) -> pa.Array:
         except (TypeError, ValueError):  # what has no truth, such as arrays of arrays
             odd = None
         if odd is None:
+            wide = isinstance(error, OverflowError)
+            what = "integers that neither int64 nor uint64 holds" if wide else str(error)
             raise DataError(
-                f"column {column!r} is no column of values: {error}; make it text, or leave it out"
+                f"column {column!r} is no column of values: {what}; make it text, or leave it out"
             ) from error
         row, value, before = odd
         raise bad_value(

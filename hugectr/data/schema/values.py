@@ -95,7 +95,9 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
     if of_kind.is_struct(kind):
         return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
     if of_kind.is_map(kind):
-        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
+        of = (kind.key_type, kind.item_type)
+        changed = tuple(map(_without_views, of))
+        return kind if changed == of else pa.map_(*changed, kind.keys_sorted)
     return _of_lists(kind, _without_views)
 
 
