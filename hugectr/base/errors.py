@@ -47,9 +47,16 @@ def rejected(name: str, found: object, allowed: str) -> InvalidArgument:
     return InvalidArgument(f"{name}: found {text}, allowed: {allowed}")
 
 
+#: Words that others have for ours, and that are nearer to another one.
+_MEANT = {"gpu": "cuda"}
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` when a known word is near, else an empty string."""
     lower = {name.lower(): name for name in known}
+    meant = _MEANT.get(word.lower())
+    if meant in lower:
+        return f" (did you mean {lower[meant]!r}?)"
     import difflib  # here: most programs misspell nothing
 
     near = difflib.get_close_matches(word.lower(), lower, n=1, cutoff=0.6)

@@ -24,10 +24,10 @@ from hugectr import models
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.callbacks.report import Report
 from hugectr.data.schema.encode_source import encode_in_batches
-from hugectr.data.schema.fields import IgnoredField
 from hugectr.data.schema.sources import blocks, open_source
 from hugectr.estimator.classifier import CTRClassifier
 from hugectr.estimator.regressor import CTRRegressor
+from hugectr.estimator.schemas import left_out
 from hugectr.spec.solver import DEVICES
 
 #: What a label may be: values to choose from, or numbers.
@@ -119,16 +119,13 @@ def run_train(args: argparse.Namespace) -> int:
     begin = time.perf_counter()
     report = [Report(args.report, names=args.file)] if args.report else []
     estimator._folder_for(folder)  # before a long training, not after it
+    estimator._tells_unused = False  # printed below
     estimator.fit(args.file, args.label, eval_set=args.eval, callbacks=report)
     estimator.save(folder)
     seconds = time.perf_counter() - begin
     history = estimator.history_
     best = {k: v for k, v in (history.best or {}).items() if k not in ("step", "epoch")}
-    ignored = {
-        field.name: field.reason
-        for field in estimator.schema_.fields
-        if isinstance(field, IgnoredField) and field.name not in _columns(args.ignore)
-    }
+    ignored = left_out(estimator.schema_, _columns(args.ignore))
     if args.json:
         print(
             json.dumps(

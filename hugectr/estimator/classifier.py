@@ -64,7 +64,8 @@ class CTRClassifier(Predicting):
     class_weight : None, "balanced" or dict
         How much a class counts in the loss; "balanced": all classes the same in sum.
     categorical, dense, ignore : sequence of str
-        Columns that are this, whatever ``Schema.infer`` would say. Columns of an array of numbers
+        Columns that are this, whatever ``Schema.infer`` would say: ``fit`` warns of those that it
+        leaves out, such as ids. Columns of an array of numbers
         are dense; those of an array are called ``x0``, ``x1``, ...
     sequences : dict of str to (str or None), or sequence of str
         Columns of lists in an order, oldest first, and the column that each is the history of, such
@@ -73,7 +74,8 @@ class CTRClassifier(Predicting):
         The column that says which rows belong together, such as the user. It is no feature unless
         it is named in ``categorical`` too.
     schema : Schema or None
-        What the columns are, with one LabelField; used as it is where it is fitted.
+        What the columns are, with one LabelField; used as it is where it is fitted. No other
+        argument says then what columns are.
     random_state : int, Generator, RandomState or None
         The same number and data give the same model, to the bit; None: another one each time.
     device : {"auto", "cpu", "cuda"}
@@ -141,6 +143,10 @@ class CTRClassifier(Predicting):
 
     def _task(self, where: str, rows: Labelled) -> Task:
         """Binary cross-entropy of two classes, cross-entropy of a logit a class of more."""
+        if not len(rows.label):
+            raise InvalidArgument(
+                f"{where}: no row has a weight above 0, by sample_weight and class_weight together"
+            )
         if rows.label.min() == rows.label.max():
             raise InvalidArgument(f"{where}: only one class has rows of weight above 0")
         assert isinstance(rows.meaning, Classes)

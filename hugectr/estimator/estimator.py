@@ -3,24 +3,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.arguments import check_bool, check_float, check_int, check_names
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.data.schema.values import rows_numbered
-from hugectr.estimator.features import Features, features_of, labels_of, weights_of
+from hugectr.estimator.features import Features, check_columns, features_of, labels_of, weights_of
 from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.parameters import Parameters, seed_of
-from hugectr.estimator.schemas import check_schema, inferred
+from hugectr.estimator.schemas import check_schema, inferred, tell_unused
 from hugectr.estimator.training import Task, Training
 from hugectr.estimator.weights import Floats, product, weighed
 from hugectr.models.catalogue import OF_HISTORIES, check_model
@@ -114,6 +116,8 @@ class Estimator(Fitted, Parameters):
     random_state: Any
     device: str
     verbose: int
+    #: Whether ``fit`` warns of columns that it leaves out; the command line prints them.
+    _tells_unused = True
 
     @named_arguments()
     def fit(
@@ -123,7 +127,7 @@ class Estimator(Fitted, Parameters):
         sample_weight: Any = None,
         eval_set: Any = None,
         *,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Callback | Sequence[Callback] = (),
     ) -> Self:
         """Train.
 
@@ -139,8 +143,8 @@ class Estimator(Fitted, Parameters):
             How much a row counts, from 0 on; rows of weight 0 are left out.
         eval_set : tuple (X, y), list of one, or None
             What early stopping evaluates on, in place of a share of X. Where y is a name, data with
-            that column will do.
-        callbacks : sequence of hugectr.callbacks.Callback
+            that column will do. AUC needs rows of both classes there.
+        callbacks : hugectr.callbacks.Callback, or sequence of them
 
         Returns
         -------
@@ -160,7 +164,8 @@ class Estimator(Fitted, Parameters):
         label = meaning.numbers(where, values)
         weight = product(weight, meaning.weights(where, label))
         rows = Labelled(features, name, label, weight, meaning).of_weight()
-        self._fit(where, rows, self._task(where, rows), y, eval_set, callbacks)
+        several = _callbacks(where, callbacks)
+        self._fit(where, rows, self._task(where, rows), y, eval_set, several)
         self._keep_meaning(meaning)
         return self
 
@@ -185,6 +190,7 @@ class Estimator(Fitted, Parameters):
         eval_set: Any,
         callbacks: Sequence[Callback],
     ) -> None:
+        self._check_one_schema(where)
         seed = seed_of(where, self.random_state)
         rng = np.random.default_rng(seed)
         if self.schema is not None:
@@ -192,13 +198,21 @@ class Estimator(Fitted, Parameters):
         stays = self._split(where, rows, eval_set is not None, rng)
         schema = self.schema
         if schema is None or not schema.fitted:
-            schema = inferred(rows.chosen(stays), rows.name, schema, self._roles())
+            roles = self._roles()
+            schema = inferred(rows.chosen(stays), rows.name, schema, roles)
+            if self.schema is None and self._tells_unused:
+                tell_unused(where, schema, roles["ignore"])
         data = rows.encoded(schema, stays)
         evaluated = None
         if eval_set is not None:
-            evaluated = _eval_data(where, eval_set, y, rows, schema)
+            named = f"{where}: eval_set"
+            with _of_eval_set(named):
+                evaluated = _eval_data(named, eval_set, y, rows, schema)
         elif not stays.all():
+            named = f"{where}: the rows held out"
             evaluated = rows.encoded(schema, ~stays)
+        if evaluated is not None and self.early_stopping:
+            task.check_evaluated(named, evaluated)
         run = self._training(where, task, schema, data, evaluated, seed, callbacks)
         self.history_ = self._train(run)
         self.n_iter_ = self.history_.trained_steps
@@ -207,6 +221,21 @@ class Estimator(Fitted, Parameters):
         if not rows.features.array:
             names = rows.features.table.column_names
             self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _check_one_schema(self, where: str) -> None:
+        """A schema says what columns are; an InvalidArgument where something else says it too."""
+        if self.schema is None:
+            return
+        roles = self._roles()
+        said = [
+            name for name in roles if roles[name] is not None and roles[name] not in ([], (), {})
+        ]
+        if said:
+            names = " and ".join(said)
+            raise InvalidArgument(
+                f"{where}: schema and {names}: a schema says what all columns are. Leave {names} "
+                "out, or say it in the schema (Schema.infer takes the same arguments)"
+            )
 
     def _roles(self) -> dict[str, Any]:
         """What columns are said to be: arguments of ``Schema.infer``."""
@@ -227,7 +256,15 @@ class Estimator(Fitted, Parameters):
         share = check_float(f"{where}: validation_fraction", self.validation_fraction, 0.0, 1.0)
         if given or not self.early_stopping or not 0 < share < 1:
             return np.ones(len(rows.label), bool)
-        return ~rows.meaning.held_out(rows.label, share, rng)
+        stays = ~rows.meaning.held_out(rows.label, share, rng)
+        kept = rows.label[stays]
+        several = rows.label.min() != rows.label.max()
+        if not len(kept) or (several and kept.min() == kept.max()):
+            raise InvalidArgument(
+                f"{where}: validation_fraction: {share:g} of {len(stays)} rows leaves {len(kept)} "
+                "to train on, too few: give a smaller one, such as 0.1"
+            )
+        return stays
 
     def _training(
         self,
@@ -260,6 +297,7 @@ class Estimator(Fitted, Parameters):
             for name in ("l2", "weight_decay")
         }
         return Training(
+            where=where,
             name=check_model(f"{where}: model", self.model),
             task=task,
             schema=schema,
@@ -285,19 +323,41 @@ class Estimator(Fitted, Parameters):
         return hasattr(self, "n_features_in_")
 
 
+def _callbacks(where: str, given: Any) -> list[Callback]:
+    """Callbacks, of which one may stand alone."""
+    if isinstance(given, Callback):
+        return [given]
+    if not hasattr(given, "__iter__"):
+        raise rejected(f"{where}: callbacks", given, "a hugectr.callbacks.Callback, or a list")
+    return list(given)
+
+
+@contextlib.contextmanager
+def _of_eval_set(where: str) -> Iterator[None]:
+    """Errors inside say that they are of the eval_set."""
+    try:
+        yield
+    except (DataError, InvalidArgument) as error:
+        if str(error).startswith(where):
+            raise
+        kind = DataError if isinstance(error, DataError) else InvalidArgument
+        raise kind(f"{where}: {error}") from error
+
+
 def _eval_data(where: str, eval_set: Any, y: Any, rows: Labelled, schema: Schema) -> EncodedData:
     """What early stopping evaluates on."""
-    where = f"{where}: eval_set"
     if isinstance(eval_set, list) and len(eval_set) == 1:
         eval_set = eval_set[0]
     if isinstance(eval_set, tuple) and len(eval_set) == 2:
         features, labels = eval_set
-    elif isinstance(y, str):
+    elif isinstance(y, str | Integral):
         features, labels = eval_set, y
     else:
         raise InvalidArgument(
             f"{where}: found {type(eval_set).__name__}, allowed: (X, y), or a list of one such pair"
         )
     values, _, columns = labels_of(where, labels, features_of(where, features))
+    if rows.features.array and columns.array:
+        check_columns(where, columns.table.column_names, rows.features.table.num_columns)
     numbers = rows.meaning.numbers(where, values)
     return schema.encode(columns.with_label(rows.name, numbers).source)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.data.schema.frames import is_pandas
 from hugectr.data.schema.infer import typed
 from hugectr.data.schema.sources import Source, joined_tables, open_source
-from hugectr.data.schema.values import is_text, one_array
+from hugectr.data.schema.values import is_text, one_array, takeable
 from hugectr.estimator.parameters import warn_of_conversion
 from hugectr.interop import to_numpy
 
@@ -85,6 +85,8 @@ def array_names(columns: int) -> list[str]:
     return [f"x{i}" for i in range(columns)]
 
 
+#: Names of columns that a complaint shows.
+_SHOWN = 12
 #: What tables have and arrays have not.
 _TABLES = ("columns", "__arrow_c_stream__", "to_batches", "keys")
 
@@ -166,18 +168,16 @@ def features_of(where: str, data: Any) -> Features:
     parts = list(source.tables(source.names))
     if not parts or not sum(part.num_rows for part in parts):
         raise DataError(f"{where}: {source.what} has no rows")
-    return Features(source.what, _without_views(joined_tables(parts)), source.untyped, array)
+    return Features(source.what, _takeable(joined_tables(parts)), source.untyped, array)
 
 
-def _without_views(table: pa.Table) -> pa.Table:
-    """What Arrow can not take rows of as what it can: views of text, values with their runs."""
+def _takeable(table: pa.Table) -> pa.Table:
+    """Columns that Arrow can take rows of, in place of such as it can not."""
     for place, field in enumerate(table.schema):
-        if pa.types.is_string_view(field.type):
-            column = table.column(place).cast(pa.large_string())
-            table = table.set_column(place, field.name, column)
-        elif pa.types.is_run_end_encoded(field.type):
-            column = pc.run_end_decode(table.column(place))
-            table = table.set_column(place, field.name, column)
+        column = table.column(place)
+        changed = takeable(column)
+        if changed is not column:
+            table = table.set_column(place, field.name, changed)
     return table
 
 
@@ -191,7 +191,8 @@ def labels_of(
     where : str
         The call, for complaints.
     labels
-        The name of a column of the features, or one value a row.
+        The name of a column of the features, or one value a row. Frames of pandas may name it by a
+        number.
     features : Features
     """
     if labels is None:
@@ -199,6 +200,8 @@ def labels_of(
             f"{where}: requires y to be passed, but the target y is None: give the labels, or the "
             "name of their column"
         )
+    if not isinstance(labels, bool) and isinstance(labels, numbers.Integral):
+        labels = _column_of_number(where, int(labels), features)
     if isinstance(labels, str):
         features.source.check([labels])
         column = one_array(features.table.column(labels))
@@ -234,6 +237,19 @@ def labels_of(
     while name in taken:
         name += "_"
     return values, name, features
+
+
+def _column_of_number(where: str, number: int, features: Features) -> str:
+    """The name of a column that a frame calls by a number: here all names are text."""
+    names = features.table.column_names
+    if str(number) in names:
+        return str(number)
+    raise rejected(
+        f"{where}: y",
+        number,
+        f"the labels, or the name of their column, a text: {features.what} has "
+        f"{', '.join(map(repr, names[:_SHOWN]))}{', ...' if len(names) > _SHOWN else ''}",
+    )
 
 
 def _is_missing(value: Any) -> bool:

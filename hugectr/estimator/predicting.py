@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base import log
 from hugectr.data.schema import EncodedData
 from hugectr.estimator.estimator import Estimator
 from hugectr.estimator.features import Features, check_columns, weights_of
 from hugectr.estimator.labels import codes_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.weights import Floats, weighed
-from hugectr.serving.prediction_model import METRICS, PredictionModel
+from hugectr.serving.prediction_model import PredictionModel
+from hugectr.serving.settings import METRICS
 
 
 class Predicting(Estimator):
@@ -52,17 +54,26 @@ class Predicting(Estimator):
         return np.asarray(classes[chosen])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose class is right, as scikit-learn's classifiers say it."""
+        """Share of rows whose class is right, as scikit-learn's classifiers say it.
+
+        Raises
+        ------
+        InvalidArgument
+            When a label is none of ``classes_``, such as "1" where they are numbers.
+        """
+        where = "CTRClassifier.score"
         values, features = self._labelled("score", X, y)
-        right = self.predict(features.source) == values
-        weight = weights_of("CTRClassifier.score", sample_weight, len(values))
+        label = codes_of(where, values, self.classes_)
+        right = codes_of(where, self.predict(features.source), self.classes_) == label
+        weight = weights_of(where, sample_weight, len(values))
         return float(np.average(right, weights=weight))
 
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
         """Metrics, by the data's weights.
 
         Of two classes ``AUC``, ``LogLoss``, ``AverageLoss``, ``Accuracy``, and ``GAUC`` where the
-        schema has a group; of more ``Accuracy``, ``LogLoss``.
+        schema has a group; of more ``Accuracy``, ``LogLoss``. Rows of one class have no AUC: it is
+        NaN, with a warning.
 
         Parameters
         ----------
@@ -76,6 +87,7 @@ class Predicting(Estimator):
         if len(self.classes_) > 2:
             logits = self._logits("evaluate", features.source).astype(np.float64)
             return _scores(logits, label.astype(np.int64), weight)
+        _tell_of_one_class(where, label, weight, self.classes_)
         data = self._schema().encode(features.with_label(self.label_name_, label).source)
         model = self._model("evaluate")
         metrics = [*METRICS, "Accuracy", *(["GAUC"] if model.input.group_name else [])]
@@ -112,6 +124,18 @@ class Predicting(Estimator):
         if not hasattr(self, "classes_"):
             raise not_fitted(self, call)
         return self.classes_
+
+
+def _tell_of_one_class(
+    where: str, label: Floats, weight: Floats | None, classes: npt.NDArray[Any]
+) -> None:
+    """Warn where rows have no AUC."""
+    counted = label if weight is None else label[weight > 0]
+    if len(counted) and counted.min() == counted.max():
+        only = classes.tolist()[int(counted[0])]
+        log.warning(
+            f"{where}: AUC is nan: all {len(counted)} rows are of class {only!r}, and it needs both"
+        )
 
 
 def _softmax(logits: Floats) -> Floats:

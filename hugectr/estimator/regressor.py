@@ -98,11 +98,13 @@ class CTRRegressor(Estimator):
     patience : int
         Evaluations without a gain, by the loss, that end the training.
     categorical, dense, ignore : sequence of str
-        Columns that are this, whatever ``Schema.infer`` would say.
+        Columns that are this, whatever ``Schema.infer`` would say: ``fit`` warns of those that it
+        leaves out, such as ids.
     sequences : dict of str to (str or None), or sequence of str
         As of CTRClassifier.
     schema : Schema or None
-        What the columns are, with one LabelField; used as it is where it is fitted.
+        What the columns are, with one LabelField; used as it is where it is fitted. No other
+        argument says then what columns are.
     random_state : int, Generator, RandomState or None
         The same number and data give the same model, to the bit; None: another one each time.
     device : {"auto", "cpu", "cuda"}
@@ -267,6 +269,11 @@ def _numbers(where: str, values: npt.NDArray[Any]) -> Doubles:
     """Labels as float64."""
     if values.dtype.kind == "c":
         raise InvalidArgument(f"{where}: Complex data not supported: y has {values[0]!r}")
+    if values.dtype.kind in "mM":  # NumPy has a number for each, in a unit that nobody said
+        raise InvalidArgument(
+            f"{where}: y has {values[:1].tolist()[0]!s} ({values.dtype}), and labels of a "
+            "regressor are numbers: make it such, as days since a day"
+        )
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:

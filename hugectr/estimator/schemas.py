@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from hugectr.base import log
 from hugectr.base.errors import InvalidArgument, rejected
-from hugectr.data.schema import LabelField, Schema
+from hugectr.data.schema import IgnoredField, LabelField, Schema
 from hugectr.data.schema.values import rows_numbered
 from hugectr.estimator.features import Features
 
@@ -56,6 +57,20 @@ def _inferred(
         dense += [n for n in table.column_names if n not in named and _number(table, n)]
         roles = {**roles, "dense": dense}
     return Schema.infer(training.source, label=label, **roles)
+
+
+def left_out(schema: Schema, said: Collection[str]) -> dict[str, str]:
+    """Columns that are no features, and why, but those that somebody ``said`` are none."""
+    ignored = schema.of_kind(IgnoredField)
+    return {field.name: field.reason for field in ignored if field.name not in said}
+
+
+def tell_unused(where: str, schema: Schema, said: Collection[str]) -> None:
+    """Warn of the columns that are no features, of all in one line, but those that were said."""
+    found = left_out(schema, said)
+    reasons = [f"column {name!r} ({reason})" for name, reason in found.items()]
+    if reasons:
+        log.warning(f"{where}: not used: {', '.join(reasons)}")
 
 
 def _number(table: pa.Table, name: str) -> bool:

@@ -9,14 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hugectr import models
 from hugectr.base import log
+from hugectr.base.errors import DataError, InvalidArgument, NonFiniteLoss
 from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.early_stopping import EarlyStopping
 from hugectr.callbacks.history import History
 from hugectr.data.arrays import MemoryDataset, first_samples
 from hugectr.data.columns import Shuffle
-from hugectr.data.schema import GroupField, Schema
+from hugectr.data.schema import EncodedData, GroupField, Schema
 from hugectr.model.model import Model
 from hugectr.models.sizes import TrainingSizes
 from hugectr.models.target import Target
@@ -29,6 +32,8 @@ from hugectr.spec.solver import CreateSolver
 _BATCH_EVAL = 32_768
 #: Steps between two evaluations at least: in fewer a model does not move, and patience runs out.
 _LEAST_INTERVAL = 64
+#: Metrics that compare rows of one class with rows of the other.
+_OF_BOTH = (MetricsType.AUC.name, MetricsType.GAUC.name)
 #: Above all values of AUC: it never ends a training.
 _NO_TARGET = 1.1
 
@@ -50,6 +55,21 @@ class Task:
     target: Target
     metrics: tuple[MetricsType, ...]
     metric: str
+
+    def check_evaluated(self, where: str, data: EncodedData) -> None:
+        """An InvalidArgument where rows to evaluate on do not give the metric a value."""
+        positive = data.label[:, 0] > 0
+        if self.metric not in _OF_BOTH or not len(positive):
+            return
+        group, of = np.zeros(len(positive), np.int64), "all rows are"
+        if self.metric == MetricsType.GAUC.name and data.group is not None:
+            group, of = data.group, "in each group all rows are"
+        if not len(np.intersect1d(group[positive], group[~positive])):
+            raise InvalidArgument(
+                f"{where}: {of} of one class, which has no {self.metric}, and early stopping goes "
+                "by it: add rows of the other class, or give metric='LogLoss' or "
+                "early_stopping=False"
+            )
 
 
 @dataclass(frozen=True)
@@ -79,6 +99,8 @@ class Training:
     verbose : int
         As of ``Model.fit``.
     callbacks : sequence of Callback
+    where : str
+        The call, for complaints.
     """
 
     name: str
@@ -94,10 +116,11 @@ class Training:
     device: str = "auto"
     verbose: int = 0
     callbacks: Sequence[Callback] = ()
+    where: str = "fit"
 
     def run(self, folder: Path) -> History:
         """Train, and save the best weights as a native checkpoint in a folder."""
-        with _quiet(self.verbose == 0):
+        with _quiet(self.verbose == 0), self._converging():
             model = self._model()
             per_epoch = -(-self.data.samples // self.plan.batch_size)
             history = model.fit(
@@ -109,6 +132,22 @@ class Training:
             )
             model.save(folder)
         return history
+
+    @contextlib.contextmanager
+    def _converging(self) -> Iterator[None]:
+        """Says what to do in arguments of an estimator where numbers get too large."""
+        try:
+            yield
+        except (NonFiniteLoss, DataError) as error:
+            weights = "allow_nonfinite" in str(error)  # of the checkpoint, which is nobody's here
+            if isinstance(error, DataError) and not weights:
+                raise
+            said = str(error).partition(" (")[0].partition(". ")[0]
+            what = "Loss cannot converge: weights are no finite numbers" if weights else said
+            raise NonFiniteLoss(
+                f"{self.where}: {what}: give a smaller learning_rate (it was "
+                f"{self.plan.learning_rate:g}), or look for wild values in dense columns and labels"
+            ) from error
 
     def _stopping(self) -> list[Callback]:
         if self.held_out is None or self.patience == 0:

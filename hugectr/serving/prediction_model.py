@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from hugectr import _core
 from hugectr.base.arguments import check_int, check_str
+from hugectr.base.errors import InvalidArgument
 from hugectr.base.handed_on import handed_on
 from hugectr.base.html_table import html_table
 from hugectr.checkpoints.description import Description
 from hugectr.data.schema.schema import Schema
 from hugectr.serving.rebuilt import Parts
 from hugectr.serving.samples import Samples, joined, samples_in_pieces, whole
-from hugectr.serving.settings import batch_size_of, metric_list
+from hugectr.serving.settings import batch_size_of, metric_list, usual_metrics
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.html_cells import LAYER_HEAD, TABLE_HEAD, layer_cells, table_cells
 from hugectr.spec.input import Input
@@ -26,8 +27,6 @@ from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.solver import Solver
 from hugectr.vectors.vectors import EmbeddingVectors, LoadedTables
-
-METRICS = ("AUC", "LogLoss", "AverageLoss")
 
 
 class PredictionModel:
@@ -167,7 +166,7 @@ class PredictionModel:
         )
 
     def evaluate(
-        self, data: Any, batch_size: int | None = None, metrics: Sequence[str] = METRICS
+        self, data: Any, batch_size: int | None = None, metrics: Sequence[str] | None = None
     ) -> dict[str, float]:
         """Metrics of data with labels.
 
@@ -177,8 +176,10 @@ class PredictionModel:
             As of ``predict``, with labels.
         batch_size : int or None
             Rows of a batch; None: the solver's ``batchsize_eval``.
-        metrics : sequence of str
-            Names of ``MetricsType``.
+        metrics : sequence of str, optional
+            Names of ``MetricsType``. None: ``AUC``, ``LogLoss`` and ``AverageLoss`` of a loss of
+            probabilities; ``Accuracy`` and ``AverageLoss`` of one of several classes; ``MSE`` and
+            ``AverageLoss`` of one of numbers.
 
         Returns
         -------
@@ -188,16 +189,26 @@ class PredictionModel:
         Raises
         ------
         InvalidArgument, DataError
-            As of ``predict``; a metric that is none; no rows.
+            As of ``predict``; a metric that is none, or that the loss does not have; no rows.
         """
         batch = batch_size_of("evaluate", batch_size, self.solver.batchsize_eval)
-        names = metric_list(metrics)
+        usual = usual_metrics(self.dense_layers)
+        names = metric_list(usual if metrics is None else metrics)
         samples = whole(samples_in_pieces("evaluate", data, self.input, self.schema, True))
         with self._evaluating:
             if batch not in self._evaluators:
                 self._evaluators = {batch: _core.LivePredictor(self.session, batch)}
             evaluator = self._evaluators[batch]
-        return _evaluated(evaluator, samples, names)
+        try:
+            return _evaluated(evaluator, samples, names)
+        except InvalidArgument as error:
+            of_solver = "solver.metrics: "
+            if not str(error).startswith(of_solver):
+                raise
+            said = str(error).removeprefix(of_solver)
+            raise InvalidArgument(
+                f"evaluate: metrics: {said}; of this model there are {', '.join(usual)}"
+            ) from error
 
     embedding = handed_on("_vectors", EmbeddingVectors.embedding)
     nearest = handed_on("_vectors", EmbeddingVectors.nearest)

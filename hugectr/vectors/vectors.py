@@ -138,7 +138,7 @@ class EmbeddingVectors:
         table : str
             Its ``sparse_embedding_name``.
         keys : array of int, (n,)
-            With ``column``, categories as they are in the data.
+            With ``column``, categories as they are in the data, or one of them.
         slots : array of int, (n,), or int
             Tables whose rows are of a slot and a key (Localized): the slot of each. Needed where
             the table has several and there is no ``column``.
@@ -283,7 +283,8 @@ class EmbeddingVectors:
             slot = names.slot_of(f"{call}: column", column)
             if slots is not None:
                 raise InvalidArgument(f"{call}: a column says the slot: give one of the two")
-            values = keys if isinstance(keys, (list, tuple)) else list(keys)
+            one = isinstance(keys, str | bytes) or not hasattr(keys, "__iter__")
+            values = [keys] if one else list(keys)
             wanted = names.keys_of(column, values)
             return wanted, np.full(len(wanted), slot, np.uint64) if has_slots else None
         array = np.asarray(keys)

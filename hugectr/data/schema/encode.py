@@ -28,6 +28,7 @@ from hugectr.data.schema.keys import FieldKeys, category_keys
 from hugectr.data.schema.lists import list_keys
 from hugectr.data.schema.moments import Moments, signed_log
 from hugectr.data.schema.times import cyclic_features, nanoseconds
+from hugectr.data.schema.unseen import Unseen
 from hugectr.data.schema.values import (
     Float64s,
     as_numbers,
@@ -125,8 +126,11 @@ def _csr(slots: Sequence[tuple[Int64s, Int64s]]) -> Csr:
 class _Block:
     """One table being encoded; every method gives the columns of one kind of field."""
 
-    def __init__(self, schema: Schema, table: pa.Table, first_row: int) -> None:
+    def __init__(
+        self, schema: Schema, table: pa.Table, first_row: int, unseen: Unseen | None
+    ) -> None:
         self._schema, self._table, self._first = schema, table, first_row
+        self._unseen = unseen
         self.rows = table.num_rows
 
     def _array(self, name: str) -> pa.Array:
@@ -204,7 +208,10 @@ class _Block:
         """The key of every row."""
         state, own = self._categories(field), FieldKeys.of(field.owner, self._schema.seed)
         array = self._array(field.name)
-        return category_keys(field.name, array, self._first, state.values, own, state.known)
+        keys = category_keys(field.name, array, self._first, state.values, own, state.known)
+        if self._unseen is not None:
+            self._unseen.add(field.name, array, keys, own, state.known, state.values)
+        return keys
 
     def _listed(self, field: ListField) -> tuple[Int64s, Int64s]:
         """Keys of all rows, and the number of them in each."""
@@ -217,6 +224,7 @@ class _Block:
             own,
             state.known,
             self._schema.max_length(field),
+            self._unseen,
         )
 
     def _categories(self, field: CategoricalField) -> Categories:
@@ -225,7 +233,9 @@ class _Block:
         return state
 
 
-def encode_table(schema: Schema, table: pa.Table, first_row: int, labels: bool) -> EncodedData:
+def encode_table(
+    schema: Schema, table: pa.Table, first_row: int, labels: bool, unseen: Unseen | None = None
+) -> EncodedData:
     """The rows of a table as samples.
 
     Parameters
@@ -237,8 +247,10 @@ def encode_table(schema: Schema, table: pa.Table, first_row: int, labels: bool) 
         Number of its first row in all of the data.
     labels : bool
         Whether labels and weights are there and wanted.
+    unseen : Unseen, optional
+        What counts the categories that are not known.
     """
-    block = _Block(schema, table, first_row)
+    block = _Block(schema, table, first_row, unseen)
     times = block.timestamps()
     grouped = all(field.name in table.column_names for field in schema.of_kind(GroupField))
     return EncodedData(

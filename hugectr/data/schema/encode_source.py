@@ -13,6 +13,7 @@ from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data.schema.encode import EncodedData, encode_table, joined
 from hugectr.data.schema.fields import GroupField, IgnoredField, LabelField, WeightField
 from hugectr.data.schema.sources import Source, blocks, open_source
+from hugectr.data.schema.unseen import Unseen
 
 if TYPE_CHECKING:
     from hugectr.data.schema.schema import Schema
@@ -43,11 +44,12 @@ def _encoded(
 ) -> Iterator[EncodedData]:
     names = _needed(schema, source, labels)
     tables = source.tables(names)
-    row = 0
+    row, unseen = 0, Unseen()
     for table in tables if rows is None else blocks(tables, rows):
         if table.num_rows:
-            yield encode_table(schema, table, row, labels)
+            yield encode_table(schema, table, row, labels, unseen)
         row += table.num_rows
+    unseen.tell()
     if row == 0 and not may_be_empty:
         raise DataError(f"{source.what} has no rows; at least one is needed")
     if row == 0:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,17 @@ def _first_odd(values: Any) -> tuple[int, Any, str] | None:
     return None
 
 
+def _converted(values: Any) -> pa.Array:
+    """Values as Arrow has them; integers that int64 does not hold as uint64, alone or in lists."""
+    try:
+        return pa.array(values, from_pandas=True)
+    except OverflowError:
+        for kind in (pa.uint64(), pa.list_(pa.uint64())):
+            with contextlib.suppress(pa.ArrowException, TypeError, OverflowError):
+                return pa.array(values, kind, from_pandas=True)
+        raise
+
+
 def _array(column: str, values: Any) -> pa.Array:
     """A column of Python or NumPy values; NaN among objects is missing."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
@@ -39,15 +51,17 @@ def _array(column: str, values: Any) -> pa.Array:
         if unit not in ("D", "s", "ms", "us", "ns"):  # Arrow has no hours, for one
             values = values.astype("datetime64[s]")
     try:
-        return pa.array(values, from_pandas=True)
+        return _converted(values)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         try:
             odd = _first_odd(values)
         except (TypeError, ValueError):  # what has no truth, such as arrays of arrays
             odd = None
         if odd is None:
+            wide = isinstance(error, OverflowError)
+            what = "integers that neither int64 nor uint64 holds" if wide else str(error)
             raise DataError(
-                f"column {column!r} is no column of values: {error}; make it text, or leave it out"
+                f"column {column!r} is no column of values: {what}; make it text, or leave it out"
             ) from error
         row, value, before = odd
         raise bad_value(

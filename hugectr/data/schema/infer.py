@@ -33,6 +33,7 @@ from hugectr.data.schema.identifiers import named_so, scattered
 from hugectr.data.schema.keys import FieldKeys, category_keys, is_bytes, values_of_type
 from hugectr.data.schema.lists import split
 from hugectr.data.schema.moments import EXPONENT, LARGE
+from hugectr.data.schema.no_feature import reason
 from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, joined_tables
 from hugectr.data.schema.times import nanoseconds, zoned
 from hugectr.data.schema.values import (
@@ -167,13 +168,13 @@ def infer_field(name: str, array: pa.Array) -> Field:
         return IgnoredField(name, "no row has a value")
     if pa.types.is_dictionary(kind):
         if is_nested(kind.value_type):  # intervals of pandas, for one
-            return IgnoredField(name, f"categories of {kind.value_type}; make them text")
+            return IgnoredField(name, reason(kind))
         return CategoricalField(name)
     if is_list(kind):
         of = kind.value_type
         if is_text(of) or pa.types.is_integer(of) or pa.types.is_boolean(of):
             return ListField(name)
-        return IgnoredField(name, f"lists of {of} are no categories")
+        return IgnoredField(name, reason(kind))
     if pa.types.is_boolean(kind):
         return CategoricalField(name)
     if is_text(kind):
@@ -190,7 +191,7 @@ def infer_field(name: str, array: pa.Array) -> Field:
         return _numbers(name, array)
     if is_bytes(kind):
         return _category(name, array, "text")
-    return IgnoredField(name, f"Arrow type {kind} is none of a feature")
+    return IgnoredField(name, reason(kind))
 
 
 def _time_field(name: str, array: pa.Array) -> TimestampField:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from hugectr.data.schema.fields import ListField, SequenceField
 from hugectr.data.schema.keys import FieldKeys, Keys, category_keys
+from hugectr.data.schema.unseen import Unseen
 from hugectr.data.schema.values import bad_type, is_list, is_text, plain, rows_numbered
 
 Int64s = npt.NDArray[np.int64]
@@ -82,6 +83,7 @@ def list_keys(
     own: FieldKeys,
     known: Keys | None,
     max_length: int | None,
+    unseen: Unseen | None = None,
 ) -> tuple[Keys, Int64s]:
     """Keys of all lists, one after the other, and the number of them in each row.
 
@@ -93,6 +95,8 @@ def list_keys(
         As of ``category_keys``.
     max_length : int or None
         Elements that count; None: all.
+    unseen : Unseen, optional
+        What counts the elements that are not known.
 
     Returns
     -------
@@ -100,6 +104,8 @@ def list_keys(
     """
     elements, lengths, missing = split(field, array)
     keys = element_keys(field, elements, lengths, first_row, values, own, known)
+    if unseen is not None:
+        unseen.add(field.name, elements, keys, own, known, values)
     if max_length is not None and lengths.size and lengths.max() > max_length:
         starts = np.cumsum(lengths) - lengths
         place = np.arange(len(keys)) - np.repeat(starts, lengths)

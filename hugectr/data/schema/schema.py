@@ -289,7 +289,9 @@ class Schema:
         -------
         EncodedData
             A MemoryDataset, usable as ``source`` of DataReaderParams, with int64 keys. A row's
-            numbers depend on that row and the schema alone.
+            numbers depend on that row and the schema alone. Categories that fit() did not know are
+            those that are rare; one warning a call where that looks like a slip (numbers where
+            there was text, or 100 values or more of a column and none of them known).
 
         Raises
         ------

@@ -249,6 +249,20 @@ def open_source(data: Any) -> Source:
     return replace(source, names=[name for name in source.names if name != ""])
 
 
+def _odd_columns(data: Any) -> str:
+    """Which columns of a frame Arrow does not take, and of what type, where it can be asked."""
+    odd = []
+    try:
+        for name in data.columns:
+            try:
+                pa.RecordBatchReader.from_stream(data[[name]])
+            except (ValueError, pa.ArrowException):
+                odd.append(f"{name!r} ({getattr(data[name], 'dtype', 'of a new type')})")
+    except (AttributeError, TypeError, KeyError, IndexError):
+        return ""
+    return f", {', '.join(odd[:_SHOWN])}{_more(odd)}" if odd else ""
+
+
 def _opened(data: Any) -> Source:
     if isinstance(data, pa.Table):
         return _of_table("the table", data)
@@ -264,7 +278,8 @@ def _opened(data: Any) -> Source:
             return _of_reader(what, pa.RecordBatchReader.from_stream(data))
         except (TypeError, ValueError, pa.ArrowException) as error:  # a column alone, a new type
             raise DataError(
-                f"{what} has columns that Arrow does not take: {error}; give a table, and cast them"
+                f"{what} has columns that Arrow does not take{_odd_columns(data)}: {error}; give a "
+                "table, and cast them, such as to 64 bits or to text"
             ) from error
     if hasattr(data, "to_batches") and hasattr(data, "schema"):  # pyarrow.dataset.Dataset
         return _of_dataset(data)

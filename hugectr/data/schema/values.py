@@ -83,6 +83,71 @@ def is_nested(kind: pa.DataType) -> bool:
     return bool(pa.types.is_nested(kind))
 
 
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type with text and bytes in place of views of them, in whatever it is made of."""
+    of_kind = pa.types
+    if of_kind.is_string_view(kind):
+        return pa.large_string()
+    if of_kind.is_binary_view(kind):
+        return pa.large_binary()
+    if of_kind.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    if of_kind.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    if of_kind.is_map(kind):
+        of = (kind.key_type, kind.item_type)
+        changed = tuple(map(_without_views, of))
+        return kind if changed == of else pa.map_(*changed, kind.keys_sorted)
+    return _of_lists(kind, _without_views)
+
+
+def _without_inner_dictionaries(kind: pa.DataType) -> pa.DataType:
+    """The type with the values of lists in place of dictionaries of them."""
+
+    def decoded(inner: pa.DataType) -> pa.DataType:
+        own = inner.value_type if pa.types.is_dictionary(inner) else inner
+        return _without_inner_dictionaries(own)
+
+    return _of_lists(kind, decoded)
+
+
+def _of_lists(kind: pa.DataType, changed: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Lists of values whose type is changed; what is no list, or of which nothing is, as it is."""
+    if not is_list(kind) or changed(kind.value_type) == kind.value_type:
+        return kind
+    field = kind.value_field.with_type(changed(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(field, kind.list_size)
+    return pa.large_list(field) if pa.types.is_large_list(kind) else pa.list_(field)
+
+
+def _lists(array: pa.Array) -> pa.Array:
+    """Views of lists as lists. Arrow's own cast leaves the last offset out (pyarrow 26)."""
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+    mask = array.is_null() if array.null_count else None
+    return pa.LargeListArray.from_arrays(offsets, array.flatten(), mask=mask)
+
+
+def takeable(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """A column as Arrow can take rows of it: without views and runs, lists without dictionaries.
+
+    polars has views for text, and ``List(Categorical)`` is lists of dictionaries.
+    """
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if pa.types.is_list_view(column.type) or pa.types.is_large_list_view(column.type):
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        of_kind = pa.large_list(column.type.value_type)
+        column = pa.chunked_array([_lists(chunk) for chunk in chunks], of_kind)
+    # One after the other: a dictionary of views can not be decoded.
+    for changed in (_without_views, _without_inner_dictionaries):
+        kind = changed(column.type)
+        if kind != column.type:
+            column = column.cast(kind)
+    return column
+
+
 def _integers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """Decimals without a fraction, which databases have for integers, as such where they fit."""
     for kind in (pa.int64(), pa.uint64()):
@@ -94,14 +159,15 @@ def _integers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
 
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The chunks of a column as one array; copied only when there are several, or for its runs.
+    """The chunks of a column as one array, ``takeable`` unless it is text; copied only for that
+    or when there are several.
 
     Decimals whose type has no fraction come as integers.
     """
     if pa.types.is_decimal(column.type) and column.type.scale == 0:
         column = _integers(column)
-    if pa.types.is_run_end_encoded(column.type):
-        column = pc.run_end_decode(column)
+    if not is_text(column.type):  # hashed as it is
+        column = takeable(column)
     if isinstance(column, pa.Array):
         return column
     if column.num_chunks == 1:

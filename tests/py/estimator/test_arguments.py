@@ -65,3 +65,22 @@ def test_gaps_and_weights_are_named_by_row() -> None:
         hugectr.InvalidArgument, match="row 0: found 7, allowed: one of the classes"
     ):
         fitted.evaluate(FRAME, np.full(40, 7))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"ignore": ["x"]}, "schema and ignore"),
+        ({"categorical": "x", "dense": ["city"]}, "schema and categorical and dense"),
+        ({"sequences": {"city": None}}, "schema and sequences"),
+        ({"group": "city"}, "schema and group"),
+    ],
+)
+def test_a_schema_says_what_columns_are_alone(more: dict[str, Any], said: str) -> None:
+    frame = {**FRAME, "y": LABEL}
+    schema = hugectr.data.Schema.infer(frame, label="y")
+    model = CTRClassifier(**QUICK, schema=schema, **more)  # clone and searches may make it
+    with pytest.raises(hugectr.InvalidArgument, match=rf"CTRClassifier.fit: {said}: .*Leave"):
+        model.fit(frame, "y")
+    model.set_params(**{"group": None, **{name: () for name in more if name != "group"}})
+    model.fit(frame, "y")

@@ -42,8 +42,9 @@ def test_no_columns_at_all():
 
 
 def test_numbers_that_no_type_holds_are_named():
-    with pytest.raises(DataError, match=r"column 'c' is no column of values.*make it text"):
-        Schema.infer({"c": [10**25, 10**25]})
+    for numbers in ([10**25, 10**25], [2**63, -1]):
+        with pytest.raises(DataError, match=r"column 'c' is no column.* neither .*make it text"):
+            Schema.infer({"c": numbers})
 
 
 def test_bytes_of_a_fixed_size_are_categories():
@@ -62,3 +63,52 @@ def test_bytes_of_a_fixed_size_are_categories():
     groups = grouped.encode({"id": pa.array(few, pa.binary(16))}).group
     assert groups.tolist() == grouped.encode({"id": few}).group.tolist()
     assert len(set(groups.tolist())) == 7
+
+
+def test_views_of_lists_are_these_lists():
+    rows = [["a", "b"], None, [], ["c", "a", "b"]] * 25
+    wanted = pa.array(rows, pa.list_(pa.string()))
+    schema = Schema.infer({"tags": wanted})
+    expected = schema.encode({"tags": wanted}).sparse["tags"]
+    for kind in (pa.list_view, pa.large_list_view):
+        for of in (pa.string(), pa.string_view()):
+            whole = pa.array([["gone"], *rows], kind(of))
+            assert Schema.infer({"tags": whole[1:]}).fields == schema.fields
+            found = schema.encode({"tags": whole[1:]}).sparse["tags"]
+            assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+
+
+class NewFrame:
+    """As a frame of polars with a type that Arrow does not have, such as Int128."""
+
+    columns = ("c", "wide")
+
+    def __init__(self, names=columns):
+        self._names = names
+
+    def __getitem__(self, names):
+        return NewFrame(tuple(names))
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        if "wide" in self._names:
+            raise ValueError("Invalid or unsupported format string: '_pli128'")
+        return pa.table({name: [1] for name in self._names}).__arrow_c_stream__()
+
+
+def test_columns_of_types_that_arrow_lacks_are_named():
+    with pytest.raises(DataError, match=r"NewFrame has columns .*'wide' \(.*cast them, such as"):
+        Schema.infer(NewFrame())
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_integers_of_python_that_int64_does_not_hold(several):
+    numbers = [2**63 + one % 5 for one in range(100)]
+    values = [[one, 7] for one in numbers] if several else numbers
+    kind = pa.list_(pa.uint64()) if several else pa.uint64()
+    wanted = {"c": pa.array(values, kind)}
+    schema = Schema.infer(wanted)
+    for data in ({"c": values}, [{"c": one} for one in values]):
+        assert Schema.infer(data).fields == schema.fields
+        name = "c" if several else "categories"
+        found, expected = (schema.encode(one).sparse[name][0] for one in (data, wanted))
+        assert found.tolist() == expected.tolist()
