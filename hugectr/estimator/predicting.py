@@ -59,12 +59,15 @@ class Predicting(Estimator):
         Raises
         ------
         InvalidArgument
-            When a label is none of ``classes_``, such as "1" where they are numbers.
+            When no label is one of ``classes_``, such as "1" where they are numbers. One that
+            ``fit`` has not met is a row that is wrong.
         """
         where = "CTRClassifier.score"
         values, features = self._labelled("score", X, y)
-        label = codes_of(where, values, self.classes_)
-        right = codes_of(where, self.predict(features.source), self.classes_) == label
+        classes = set(self.classes_.tolist())
+        if classes.isdisjoint(values.tolist()):
+            codes_of(where, values, self.classes_)  # names a row: labels of another type, for one
+        right = self.predict(features.source) == values
         weight = weights_of(where, sample_weight, len(values))
         return float(np.average(right, weights=weight))
 

@@ -24,7 +24,7 @@ class _Column:
     Attributes
     ----------
     there : int
-        Values that were not missing.
+        Values that were not missing; more than unseen ones as soon as one is known.
     unseen : int
         Those of them that share the row of what is rare.
     numbers : str
@@ -37,6 +37,10 @@ class _Column:
     unseen: int = 0
     numbers: str = ""
     example: str = ""
+
+
+def _any_known(keys: Keys, own: FieldKeys) -> bool:
+    return bool(((keys != own.rare) & (keys != own.missing)).any())
 
 
 class Unseen:
@@ -70,11 +74,15 @@ class Unseen:
         if known is None or not len(known):
             return
         found = self._columns.setdefault(name, _Column())
+        as_numbers = compared == "text" and values_of_type(values.type) == "numbers"
+        if not as_numbers and (found.unseen < found.there or _any_known(keys[:_LEAST], own)):
+            found.there += 1  # one that is known is enough: nothing will be said
+            return
         unseen = keys == own.rare
         many = int(np.count_nonzero(unseen))
         found.unseen += many
         found.there += len(keys) - int(np.count_nonzero(keys == own.missing))
-        if many and compared == "text" and values_of_type(values.type) == "numbers":
+        if many and as_numbers:
             kind = values.type
             found.numbers = str(kind.value_type if pa.types.is_dictionary(kind) else kind)
             found.example = repr(values[int(unseen.argmax())].as_py())[:_SHOWN]

@@ -64,6 +64,11 @@ def test_score_takes_the_classes_of_fit_alone() -> None:
     said = r"CTRClassifier.score: y, row 0: found '0', allowed: one of the classes.*\[0, 1\]"
     with pytest.raises(hugectr.InvalidArgument, match=said):
         model.score(FRAME, [str(one) for one in LABEL])
+    with pytest.raises(InvalidArgument, match=said):
+        model.score(FRAME, np.array(LABEL).astype("U1"))
+    other = [2, *LABEL[1:]]
+    wrong = float(model.predict(FRAME)[0] == LABEL[0]) / len(LABEL)
+    assert model.score(FRAME, other) == pytest.approx(model.score(FRAME, LABEL) - wrong)
 
 
 def test_evaluations_of_one_class_say_why_auc_is_nan(capsys: pytest.CaptureFixture[str]) -> None:
