@@ -64,7 +64,7 @@ def test_score_takes_the_classes_of_fit_alone() -> None:
     said = r"CTRClassifier.score: y, row 0: found '0', allowed: one of the classes.*\[0, 1\]"
     with pytest.raises(hugectr.InvalidArgument, match=said):
         model.score(FRAME, [str(one) for one in LABEL])
-    with pytest.raises(InvalidArgument, match=said):
+    with pytest.raises(hugectr.InvalidArgument, match=said):
         model.score(FRAME, np.array(LABEL).astype("U1"))
     other = [2, *LABEL[1:]]
     wrong = float(model.predict(FRAME)[0] == LABEL[0]) / len(LABEL)
