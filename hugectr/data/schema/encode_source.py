@@ -47,7 +47,9 @@ def _encoded(
     row, unseen = 0, Unseen()
     for table in tables if rows is None else blocks(tables, rows):
         if table.num_rows:
-            yield encode_table(schema, table, row, labels, unseen)
+            # Who asks for one row is answered at once, and not told of it each time.
+            told = unseen if table.num_rows > 1 else None
+            yield encode_table(schema, table, row, labels, told)
         row += table.num_rows
     unseen.tell()
     if row == 0 and not may_be_empty:

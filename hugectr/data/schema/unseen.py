@@ -11,7 +11,7 @@ import pyarrow as pa
 from hugectr.base import log
 from hugectr.data.schema.keys import FieldKeys, Keys, values_of_type
 
-#: Values of a column below which it says nothing that none of them is known.
+#: Values of a column in a piece of data below which it says nothing that none of them is known.
 _LEAST = 100
 #: Characters of a value that are shown.
 _SHOWN = 40
@@ -73,8 +73,10 @@ class Unseen:
         """
         if known is None or not len(known):
             return
-        found = self._columns.setdefault(name, _Column())
         as_numbers = compared == "text" and values_of_type(values.type) == "numbers"
+        if not as_numbers and len(keys) < _LEAST:
+            return
+        found = self._columns.setdefault(name, _Column())
         if not as_numbers and (found.unseen < found.there or _any_known(keys[:_LEAST], own)):
             found.there += 1  # one that is known is enough: nothing will be said
             return

@@ -166,7 +166,7 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """
     if pa.types.is_decimal(column.type) and column.type.scale == 0:
         column = _integers(column)
-    if not is_text(column.type):  # hashed as it is
+    if not (is_text(column.type) or pa.types.is_primitive(column.type)):  # taken as it is
         column = takeable(column)
     if isinstance(column, pa.Array):
         return column
