@@ -158,15 +158,27 @@ def _integers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     return column
 
 
+#: Ids of types whose columns are taken as they are; text is hashed as it is.
+_TAKEN = frozenset(
+    kind.id
+    for kind in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+        *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.null()),
+        *(pa.string(), pa.large_string(), pa.string_view()),
+    )
+)
+
+
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """The chunks of a column as one array, ``takeable`` unless it is text; copied only for that
     or when there are several.
 
     Decimals whose type has no fraction come as integers.
     """
-    if pa.types.is_decimal(column.type) and column.type.scale == 0:
-        column = _integers(column)
-    if not (is_text(column.type) or pa.types.is_primitive(column.type)):  # taken as it is
+    if column.type.id not in _TAKEN:
+        if pa.types.is_decimal(column.type) and column.type.scale == 0:
+            column = _integers(column)
         column = takeable(column)
     if isinstance(column, pa.Array):
         return column
