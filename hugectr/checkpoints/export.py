@@ -12,9 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
+from hugectr.base.replaced import refuse_other_file
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.merge import Link, MergedRows, links_of
-from hugectr.vectors.table_files import file_stem, write_numpy, write_parquet, write_safetensors
+from hugectr.vectors.table_files import (
+    file_stem,
+    whole_file,
+    write_numpy,
+    write_parquet,
+    write_safetensors,
+)
 
 
 def dense_tensors(link: Link) -> dict[str, Array]:
@@ -57,7 +64,9 @@ def to_safetensors(path: Path, file: Path) -> None:
 
 
 def _write_npz(file: Path, tensors: dict[str, Array]) -> None:
-    with zipfile.ZipFile(file, "w") as archive:  # what numpy.load calls npz
+    refuse_other_file("export", file, "npz file", zipfile.is_zipfile)
+    # What numpy.load calls npz.
+    with whole_file(file) as partial, zipfile.ZipFile(partial, "w") as archive:
         for name, values in tensors.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, values, allow_pickle=False)

@@ -83,7 +83,8 @@ def test_an_empty_table_is_a_file_without_rows(tmp_path):
 def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     model = built()
     target = tmp_path / "t.parquet"
-    target.write_bytes(b"before")
+    model.export_table("table", target)
+    before = target.read_bytes()
 
     def broken(self):
         raise OSError("disk full")
@@ -92,7 +93,7 @@ def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(vectors.TableSnapshot, "blocks", broken)
     with pytest.raises(OSError, match="disk full"):
         model.export_table("table", target)
-    assert target.read_bytes() == b"before"
+    assert target.read_bytes() == before
     assert not [*tmp_path.glob("*.partial")]
 
 
