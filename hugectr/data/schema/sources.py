@@ -21,6 +21,7 @@ from hugectr.data.schema.text_files import (
     csv_tables,
     json_names,
     json_tables,
+    unpacked_name,
     with_columns,
 )
 
@@ -56,6 +57,8 @@ class Source:
         Whether columns are text because the format has no types.
     names_in_rows : bool
         Whether each row has its names, so that without rows there are no names.
+    hint : str
+        Why its names may be none, such as those of a CSV without a line of names.
     """
 
     what: str
@@ -63,6 +66,7 @@ class Source:
     tables: Callable[[Sequence[str]], Iterator[pa.Table]]
     untyped: bool = False
     names_in_rows: bool = False
+    hint: str = ""
 
     def check(self, wanted: Sequence[str], optional: Collection[str] = ()) -> list[str]:
         """Complains about a wanted column that is not there, or there twice.
@@ -200,12 +204,12 @@ def _of_json(path: str) -> Source:
 
 
 def _of_path(path: str) -> Source:
-    bare = path.removesuffix(".gz").removesuffix(".zst")
+    bare = unpacked_name(path)
     if bare.endswith((".csv", ".tsv")):
         return _of_csv(path)
     if bare.endswith((".jsonl", ".ndjson", ".json")):
         return _of_json(path)
-    if os.path.isfile(path) and not path.endswith((".parquet", ".txt", ".list")):
+    if os.path.isfile(path) and not bare.endswith((".parquet", ".txt", ".list")):
         with open_regular(path) as file:
             if file.read(4) != b"PAR1":
                 raise rejected(
@@ -279,6 +283,20 @@ def _opened(data: Any) -> Source:
             return _of_records(data)
     hint = "; collect() the LazyFrame" if type(data).__name__ == "LazyFrame" else ""
     raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED + hint)
+
+
+def first_rows(source: Source, limit: int) -> Source:
+    """The source, but for what comes behind so many rows."""
+
+    def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        left = limit
+        for table in source.tables(names):
+            yield table.slice(0, left)
+            left -= table.num_rows
+            if left <= 0:
+                return
+
+    return replace(source, tables=tables)
 
 
 def _with_wide_integers(parts: Sequence[pa.Table]) -> list[pa.Table]:

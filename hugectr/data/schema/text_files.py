@@ -32,6 +32,11 @@ _QUOTED = re.compile(rb'"[^"]*"')
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
 
+def unpacked_name(path: str) -> str:
+    """A path as its ending is looked at: in small letters, without that of what packed it."""
+    return path.lower().removesuffix(".gz").removesuffix(".zst")
+
+
 def _open(path: str) -> pa.NativeFile:
     """The file, unpacked, read by Arrow itself.
 
@@ -40,7 +45,7 @@ def _open(path: str) -> pa.NativeFile:
     """
     with open_regular(path) as file:  # what it leads to, whatever the name leads to later
         opened = pa.OSFile(f"/proc/self/fd/{file.fileno()}")
-    compression = _COMPRESSED.get(os.path.splitext(path)[1])
+    compression = _COMPRESSED.get(os.path.splitext(path.lower())[1])
     return pa.CompressedInputStream(opened, compression) if compression else opened
 
 
@@ -90,8 +95,7 @@ def _delimiter(path: str) -> str:
     Spreadsheets write semicolons where the comma is for decimals.
     """
     begin = _begin(path)
-    bare = path.removesuffix(".gz").removesuffix(".zst")
-    if bare.endswith(".tsv"):
+    if unpacked_name(path).endswith(".tsv"):
         return "\t"
     line = _QUOTED.sub(b"", begin).partition(b"\n")[0]
     return next((sign for sign in (",", ";", "\t") if sign.encode() in line), ",")
