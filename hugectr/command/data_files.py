@@ -108,8 +108,10 @@ def _sequences(text: str | None) -> dict[str, str | None]:
 def run_train(args: argparse.Namespace) -> int:
     """Train on a file of data, save, say how good it is and what comes next."""
     if not args.label:
-        names = open_source(args.file).names
-        raise rejected("hugectr train: --label", None, f"the column to predict, one of {names}")
+        source = open_source(args.file)
+        hint = f"; {source.hint}" if source.hint else ""
+        allowed = f"the column to predict, one of {source.names}{hint}"
+        raise rejected("hugectr train: --label", None, allowed)
     folder = Path(args.output or "model")
     estimator = TASKS[args.task](
         args.model,

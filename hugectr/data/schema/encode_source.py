@@ -12,6 +12,7 @@ from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data.schema.encode import EncodedData, encode_table, joined
 from hugectr.data.schema.fields import GroupField, IgnoredField, LabelField, WeightField
+from hugectr.data.schema.files_in_turn import rows_of_files
 from hugectr.data.schema.sources import Source, blocks, open_source
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ def _encoded(
     row = 0
     for table in tables if rows is None else blocks(tables, rows):
         if table.num_rows:
-            yield encode_table(schema, table, row, labels)
+            with rows_of_files(source.files):
+                encoded = encode_table(schema, table, row, labels)
+            yield encoded
         row += table.num_rows
     if row == 0 and not may_be_empty:
         raise DataError(f"{source.what} has no rows; at least one is needed")

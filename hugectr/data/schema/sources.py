@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
 from hugectr.data.parquet import parquet_files
 from hugectr.data.regular_file import open_regular
+from hugectr.data.schema.files_in_turn import FilesInTurn
 from hugectr.data.schema.frames import from_mapping, from_pandas, is_pandas, pandas_names
+from hugectr.data.schema.header_hint import hint_of_names
 from hugectr.data.schema.text_files import (
     csv_names,
     csv_tables,
@@ -59,6 +61,8 @@ class Source:
         Whether each row has its names, so that without rows there are no names.
     hint : str
         Why its names may be none, such as those of a CSV without a line of names.
+    files : FilesInTurn or None
+        Where it is several files: which rows are in which, as far as they were read.
     """
 
     what: str
@@ -67,6 +71,7 @@ class Source:
     untyped: bool = False
     names_in_rows: bool = False
     hint: str = ""
+    files: FilesInTurn | None = None
 
     def check(self, wanted: Sequence[str], optional: Collection[str] = ()) -> list[str]:
         """Complains about a wanted column that is not there, or there twice.
@@ -92,6 +97,7 @@ class Source:
             if there[name] > 1:
                 raise DataError(
                     f"{self.what} has {there[name]} columns {name!r}: rename all but one"
+                    f"{self._hinted}"
                 )
         absent = [name for name in wanted if name not in there]
         unused = set(there).difference(wanted)
@@ -108,9 +114,13 @@ class Source:
             raise DataError(
                 f"{self.what} has no column {' and no '.join(said)}{_more(absent)}; it has: "
                 f"{', '.join(map(repr, self.names[:_SHOWN]))}{_more(self.names)}. Add what is "
-                "missing (with nulls where it is not known)"
+                f"missing (with nulls where it is not known){self._hinted}"
             )
         return left_out
+
+    @property
+    def _hinted(self) -> str:
+        return f"; {self.hint}" if self.hint else ""
 
 
 def _of_table(what: str, table: pa.Table) -> Source:
@@ -177,9 +187,15 @@ def _of_parquet(source: str) -> Source:
         except (OSError, pa.ArrowException, ValueError) as error:
             raise DataError(f"{path!r} is no readable Parquet file: {error}") from error
 
+    files = FilesInTurn()
+
     def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        files.begins.clear()
+        row = 0
         for path in paths:
             file = opened(path)  # closed when it goes: a generator holds no `with`
+            files.begins.append((row, repr(path), None))
+            row += file.metadata.num_rows
             Source(repr(path), list(file.schema_arrow.names), tables).check(names)
             try:
                 for batch in file.iter_batches(BLOCK_ROWS, columns=list(names)):
@@ -189,11 +205,15 @@ def _of_parquet(source: str) -> Source:
             file.close()
 
     with opened(paths[0]) as first:
-        return Source(repr(source), list(first.schema_arrow.names), tables)
+        names = list(first.schema_arrow.names)
+    return Source(repr(source), names, tables, files=files if len(paths) > 1 else None)
 
 
 def _of_csv(path: str) -> Source:
-    return Source(repr(path), csv_names(path), lambda names: csv_tables(path, names), untyped=True)
+    names = csv_names(path)
+    return Source(
+        repr(path), names, lambda names: csv_tables(path, names), True, hint=hint_of_names(names)
+    )
 
 
 def _of_json(path: str) -> Source:
@@ -220,16 +240,22 @@ def _of_path(path: str) -> Source:
 
 def _of_paths(paths: Sequence[str]) -> Source:
     sources = [_of_path(path) for path in paths]
+    files = FilesInTurn()
 
     def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        files.begins.clear()
+        row = 0
         for source in sources:
             source.check(names, optional=names)
-            yield from source.tables(names)
+            files.begins.append((row, source.what, source.files))
+            for table in source.tables(names):
+                yield table
+                row += table.num_rows
 
     what = f"{sources[0].what} and {len(sources) - 1} more" if sources[1:] else sources[0].what
     untyped = any(source.untyped for source in sources)
     in_rows = all(source.names_in_rows for source in sources)
-    return Source(what, sources[0].names, tables, untyped, in_rows)
+    return Source(what, sources[0].names, tables, untyped, in_rows, sources[0].hint, files)
 
 
 def open_source(data: Any) -> Source:
@@ -330,7 +356,19 @@ def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:
             parts = _with_wide_integers(parts)
         return pa.concat_tables(parts, promote_options="permissive")
     except (pa.ArrowException, TypeError) as error:
-        raise DataError(f"a column changes its type on the way: {error}") from error
+        raise DataError(
+            f"a column changes its type on the way{_changing(parts)}: {error}"
+        ) from error
+
+
+def _changing(parts: Sequence[pa.Table]) -> str:
+    """Which column it is, where one alone does not go together."""
+    for name in parts[0].column_names:
+        try:
+            pa.concat_tables([part.select([name]) for part in parts], promote_options="permissive")
+        except (pa.ArrowException, TypeError, KeyError):
+            return f", {name!r}"
+    return ""
 
 
 def blocks(tables: Iterator[pa.Table], rows: int = BLOCK_ROWS) -> Iterator[pa.Table]:
