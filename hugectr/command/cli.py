@@ -49,6 +49,30 @@ _TRAIN_FORMS: Forms = {
 }
 _TRAIN_DEFAULTS = {"device": None, "no_progress": False, "json": False, "max_iter": None}
 
+_OF_FORMATS: Forms = {"int_label_dense": ("--format raw",), "no_check": ("--format norm",)}
+_GENERATE_DEFAULTS = {
+    **dict.fromkeys(("nnz", "processes", "seed")),
+    **dict.fromkeys(
+        ("i64", "uniform", "no_check", "int_label_dense", "planted_signal", "json"), False
+    ),
+    "format": "norm",
+    "label_dim": 1,
+    "dense_dim": 13,
+    "files": 4,
+    "eval_files": 1,
+    "samples_per_file": 40960,
+    "alpha": 1.2,
+}
+_CRITEO_DEFAULTS = {
+    "eval": None,
+    "format": "parquet",
+    "min_count": 2,
+    "hash_size": 0,
+    "skip_bad": False,
+    "processes": None,
+    "json": False,
+}
+
 
 def _print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
@@ -139,6 +163,9 @@ def _data_generate(args: argparse.Namespace) -> int:
 
     if os.path.realpath(args.source) == os.path.realpath(args.eval_source):
         raise rejected("hugectr data generate: eval_source", args.eval_source, "another place")
+    check_form("hugectr data generate", args, f"--format {args.format}", _OF_FORMATS)
+    if args.uniform and "alpha" in args.given:
+        raise InvalidArgument("hugectr data generate: --alpha belongs to keys without --uniform")
     sizes = args.slot_sizes
     params = DataGeneratorParams(
         DataReaderType_t[args.format.capitalize()],
@@ -176,6 +203,10 @@ def _data_generate(args: argparse.Namespace) -> int:
 def _data_criteo(args: argparse.Namespace) -> int:
     from hugectr.data.criteo import convert
 
+    if args.hash_size and "min_count" in args.given:
+        raise InvalidArgument(
+            "hugectr data criteo: --min-count belongs to categories without --hash-size"
+        )
     made = convert(
         args.train,
         args.out,
@@ -256,43 +287,49 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_data_commands(actions: Any) -> None:
-    generate = actions.add_parser("generate", help="generate a data set")
+    generate = actions.add_parser(
+        "generate", help="generate a data set", argument_default=argparse.SUPPRESS
+    )
     generate.add_argument("source", help="training data to write: file list, Raw file or folder")
     generate.add_argument("eval_source", help="evaluation data to write, likewise")
-    generate.add_argument("--format", choices=("norm", "raw", "parquet"), default="norm")
+    generate.add_argument("--format", choices=("norm", "raw", "parquet"), help="(norm)")
     generate.add_argument(
         "--slot-sizes", type=numbers, required=True, help="keys of each slot: 1000,20 or 1000*26"
     )
     generate.add_argument("--nnz", type=numbers, help="keys a sample has in each slot, as above")
-    generate.add_argument("--label-dim", type=int, default=1)
-    generate.add_argument("--dense-dim", type=int, default=13)
+    generate.add_argument("--label-dim", type=int, help="(1)")
+    generate.add_argument("--dense-dim", type=int, help="(13)")
     generate.add_argument("--i64", action="store_true", help="int64 keys instead of uint32")
-    generate.add_argument("--files", type=int, default=4)
-    generate.add_argument("--eval-files", type=int, default=1)
-    generate.add_argument("--samples-per-file", type=int, default=40960)
+    generate.add_argument("--files", type=int, help="(4)")
+    generate.add_argument("--eval-files", type=int, help="(1)")
+    generate.add_argument("--samples-per-file", type=int, help="(40960)")
     generate.add_argument(
         "--uniform", action="store_true", help="uniform instead of power-law keys"
     )
-    generate.add_argument("--alpha", type=float, default=1.2, help="exponent of the power law")
-    generate.add_argument("--no-check", action="store_true", help="no checksums")
+    generate.add_argument("--alpha", type=float, help="exponent of the power law (1.2)")
+    generate.add_argument("--no-check", action="store_true", help="Norm: no checksums")
     generate.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
-    generate.add_argument("--processes", type=int, default=None)
+    generate.add_argument("--processes", type=int)
     generate.add_argument("--planted-signal", action="store_true", help="labels that can be learnt")
-    generate.add_argument("--seed", type=int, default=None)
+    generate.add_argument("--seed", type=int)
     generate.add_argument("--json", action="store_true")
     generate.set_defaults(run=_data_generate)
+    keep_given(generate, _GENERATE_DEFAULTS)
 
-    criteo = actions.add_parser("criteo", help="convert the public Criteo files")
+    criteo = actions.add_parser(
+        "criteo", help="convert the public Criteo files", argument_default=argparse.SUPPRESS
+    )
     criteo.add_argument("train", nargs="+", help="tab-separated files: label, 13 integers, 26 hex")
     criteo.add_argument("--eval", nargs="*", help="files of the evaluation set")
     criteo.add_argument("--out", required=True, help="folder to write to")
-    criteo.add_argument("--format", choices=("parquet", "raw", "norm"), default="parquet")
-    criteo.add_argument("--min-count", type=int, default=2, help="rarer categories share key 0")
-    criteo.add_argument("--hash-size", type=int, default=0, help="hash to so many keys instead")
+    criteo.add_argument("--format", choices=("parquet", "raw", "norm"), help="(parquet)")
+    criteo.add_argument("--min-count", type=int, help="rarer categories share key 0 (2)")
+    criteo.add_argument("--hash-size", type=int, help="hash to so many keys instead")
     criteo.add_argument("--skip-bad", action="store_true", help="leave damaged lines out")
-    criteo.add_argument("--processes", type=int, default=None)
+    criteo.add_argument("--processes", type=int)
     criteo.add_argument("--json", action="store_true")
     criteo.set_defaults(run=_data_criteo)
+    keep_given(criteo, _CRITEO_DEFAULTS)
 
     add_inspect_command(actions)
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.base.replaced import refuse_other_file
 from hugectr.checkpoints import MANIFEST, published, verify
 from hugectr.command.forms import Forms, check_form, keep_given
 from hugectr.command.inspect_data import whole_number
+from hugectr.command.outputs import check_page, check_writable
 from hugectr.plan.machine import MACHINES
 from hugectr.spec.solver import DEVICES
 
@@ -95,6 +97,10 @@ def _convert(args: argparse.Namespace) -> int:
     return 0
 
 
+def _is_json(path: Path) -> bool:
+    return isinstance(json.loads(path.read_bytes()), dict)
+
+
 def _rows(text: str) -> tuple[str, int]:
     """``table=1000000``."""
     name, _, count = text.rpartition("=")
@@ -104,6 +110,11 @@ def _rows(text: str) -> tuple[str, int]:
 def _plan(args: argparse.Namespace) -> int:
     rows = dict(args.rows)
     predicts = args.devices or args.machine or args.out or args.html or args.measure
+    if args.out:
+        check_writable("--out", args.out)
+        refuse_other_file("--out", Path(args.out), "plan in JSON", _is_json)
+    if args.html:
+        check_page("--html", args.html)
     if Path(args.path).is_dir():
         from hugectr.serving.saved_plan import plan_of_saved
 

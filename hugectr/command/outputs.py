@@ -52,7 +52,14 @@ def check_writable(option: str, path: str | os.PathLike[str]) -> None:
 
 
 def check_report(path: str) -> None:
-    """Whether a report can be written there: in place of nothing, or of another page.
+    """Whether a report can be written there, as ``check_page``, and what writes it is there."""
+    if importlib.util.find_spec("jinja2") is None:
+        raise InvalidArgument("--report needs jinja2: pip install 'hugectr[report]'")
+    check_page("--report", path)
+
+
+def check_page(option: str, path: str) -> None:
+    """Whether HTML can be written there: in place of nothing, or of another page.
 
     Raises
     ------
@@ -60,9 +67,7 @@ def check_report(path: str) -> None:
         When it can not, or a file is there that is no HTML.
     """
     target = Path(path)
-    if importlib.util.find_spec("jinja2") is None:
-        raise InvalidArgument("--report needs jinja2: pip install 'hugectr[report]'")
-    check_writable("--report", target)
+    check_writable(option, target)
     if not target.exists():
         return
     try:
@@ -70,10 +75,10 @@ def check_report(path: str) -> None:
             begin = file.read(1024).lstrip().lower() if target.is_file() else b"x"
     except OSError as error:
         raise InvalidArgument(
-            f"--report: {path!r} can not be written: {error.strerror or error}"
+            f"{option}: {path!r} can not be written: {error.strerror or error}"
         ) from error
     if begin and not begin.startswith((b"<!doctype html", b"<html")):
-        raise rejected("--report", path, "a path where nothing is, or an HTML file to replace")
+        raise rejected(option, path, "a path where nothing is, or an HTML file to replace")
 
 
 def write_report(model: Model, path: str, **told: Any) -> bool:

@@ -88,6 +88,15 @@ def refuse_other_table(path: Path, format: str, table: str = "") -> None:
             refuse_other_file("export", file, "array of NumPy", _is_array)
 
 
+def is_table(path: Path, ending: str) -> bool:
+    """Whether a file is one of those that a table is written as: ``.parquet`` or ``.npy``."""
+    if not path.name.endswith(ending):
+        return False
+    if ending == ".parquet":
+        return _is_parquet_of_rows(path)
+    return path.name.split(".")[-2] in ("key", "slot", "vector") and _is_array(path)
+
+
 def _is_parquet_of_rows(path: Path) -> bool:
     import pyarrow as pa
     import pyarrow.parquet as pq
