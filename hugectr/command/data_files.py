@@ -107,11 +107,12 @@ def _sequences(text: str | None) -> dict[str, str | None]:
 
 def run_train(args: argparse.Namespace) -> int:
     """Train on a file of data, save, say how good it is and what comes next."""
+    source = open_source(args.file)
     if not args.label:
-        source = open_source(args.file)
         hint = f"; {source.hint}" if source.hint else ""
         allowed = f"the column to predict, one of {source.names}{hint}"
         raise rejected("hugectr train: --label", None, allowed)
+    source.check([args.label])  # by the file, which knows why it may lack the name
     folder = Path(args.output or "model")
     estimator = TASKS[args.task](
         args.model,
