@@ -32,7 +32,7 @@ from hugectr.command.export import add_export_command
 from hugectr.command.forms import Forms, check_form, complete, keep_given
 from hugectr.command.inspect_data import add_inspect_command, numbers
 from hugectr.command.model import add_model_commands
-from hugectr.command.outputs import check_report, write_report
+from hugectr.command.outputs import check_report, check_writable, write_report
 from hugectr.command.script import OWN_ERRORS, train_script
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
@@ -110,6 +110,8 @@ def _train_config(path: Path, args: argparse.Namespace) -> tuple[dict[str, Any],
     if args.max_iter is not None:
         settings = replace(settings, max_iter=args.max_iter, repeat_dataset=True, num_epochs=0)
     config.solver = settings
+    if settings.num_epochs == 0 and 0 < settings.snapshot <= settings.max_iter:
+        check_writable("solver.snapshot_prefix", f"{settings.snapshot_prefix}_dense")
     model = build_model(config)
     begin = time.perf_counter()
     model.fit(
