@@ -129,7 +129,8 @@ def run_train(args: argparse.Namespace) -> int:
     estimator._folder_for(folder)  # before a long training, not after it
     check_writable("hugectr train: -o", folder)
     trained = _Trained()
-    estimator.fit(args.file, args.label, eval_set=args.eval, callbacks=[trained])
+    callbacks = [trained] if args.report else []  # it holds the model until the report is written
+    estimator.fit(args.file, args.label, eval_set=args.eval, callbacks=callbacks)
     estimator.save(folder)
     seconds = time.perf_counter() - begin
     reported = not args.report or trained.report(args.report, args.file)
