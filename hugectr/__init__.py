@@ -7,6 +7,10 @@ Build a model with ``CreateSolver``, ``DataReaderParams``, ``CreateOptimizer`` a
 run a JSON config with ``solver_parser_helper`` and ``Session``.
 """
 
+from hugectr.base.interruption import quiet_until_loaded
+
+quiet_until_loaded()
+
 from hugectr.base.processor import require_features
 
 # Before the compiled parts: on an older processor they would die of an illegal instruction.

@@ -7,14 +7,26 @@ Dense weights go by tensor name (``fc1.weight``), tables as ``<table>.key``, ``<
 
 from __future__ import annotations
 
+import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from hugectr.base.replaced import refuse_other_folder, whole_folder
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.merge import Link, MergedRows, links_of
-from hugectr.vectors.table_files import file_stem, write_numpy, write_parquet, write_safetensors
+from hugectr.vectors.table_files import (
+    file_stem,
+    is_table,
+    write_numpy,
+    write_parquet,
+    write_safetensors,
+)
+
+_DENSE = "dense.npz"
 
 
 def dense_tensors(link: Link) -> dict[str, Array]:
@@ -34,12 +46,20 @@ def _tables(links: list[Link]) -> list[MergedRows]:
     return [MergedRows(links, index, ["vector"]) for index in range(count)]
 
 
-def _dense_written(path: Path, folder: Path) -> list[MergedRows]:
-    """Write ``dense.npz`` into a folder, which is made; what is left to write are the tables."""
+@contextmanager
+def _whole(path: Path, folder: Path, ending: str) -> Iterator[tuple[Path, list[MergedRows]]]:
+    """Where to write a folder with ``dense.npz``, which is there, and the tables to write."""
+
+    def names_of(folder: Path) -> set[str]:
+        if not zipfile.is_zipfile(folder / _DENSE):
+            return set()
+        return {_DENSE, *(name for name in os.listdir(folder) if is_table(folder / name, ending))}
+
+    refuse_other_folder("convert", folder, "earlier export of the same kind", names_of)
     links = links_of(path)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_npz(folder / "dense.npz", dense_tensors(links[-1]))
-    return _tables(links)
+    with whole_folder(folder) as beside:
+        _write_npz(beside / _DENSE, dense_tensors(links[-1]))
+        yield beside, _tables(links)
 
 
 def to_safetensors(path: Path, file: Path) -> None:
@@ -71,10 +91,11 @@ def to_numpy(path: Path, folder: Path) -> None:
     path : Path
         A checkpoint; of a delta all it builds on is read.
     folder : Path
-        Made when it is not there.
+        Made when it is not there; an earlier export is replaced, once all is written.
     """
-    for rows in _dense_written(path, folder):
-        write_numpy(folder, rows)
+    with _whole(path, folder, ".npy") as (beside, tables):
+        for rows in tables:
+            write_numpy(beside, rows)
 
 
 def to_parquet(path: Path, folder: Path) -> None:
@@ -85,7 +106,8 @@ def to_parquet(path: Path, folder: Path) -> None:
     path : Path
         A checkpoint; of a delta all it builds on is read.
     folder : Path
-        Made when it is not there.
+        Made when it is not there; an earlier export is replaced, once all is written.
     """
-    for rows in _dense_written(path, folder):
-        write_parquet(folder / f"{file_stem(rows.name)}.parquet", rows)
+    with _whole(path, folder, ".parquet") as (beside, tables):
+        for rows in tables:
+            write_parquet(beside / f"{file_stem(rows.name)}.parquet", rows)

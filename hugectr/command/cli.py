@@ -19,22 +19,59 @@ from typing import Any
 
 import hugectr
 from hugectr import processes
-from hugectr.base import log
+from hugectr.base import interruption, log
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.command.data_files import (
+    OF_DATA,
     add_commands,
     add_train_arguments,
     is_data,
-    is_text_table,
     run_train,
 )
 from hugectr.command.export import add_export_command
-from hugectr.command.model import add_model_commands, whole_number
+from hugectr.command.forms import Forms, check_form, complete, keep_given
+from hugectr.command.inspect_data import add_inspect_command, numbers
+from hugectr.command.model import add_model_commands
+from hugectr.command.outputs import check_report, check_writable, write_report
 from hugectr.command.script import OWN_ERRORS, train_script
 from hugectr.config.config_file import read_config
 from hugectr.model.from_config import build_model
 from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t
 from hugectr.spec.solver import DEVICES
+
+_DATA, _CONFIG, _SCRIPT = "data", "a JSON config", "a script"
+_TRAIN_FORMS: Forms = {
+    "device": (_DATA, _CONFIG),
+    "no_progress": (_DATA, _CONFIG),
+    "json": (_DATA, _CONFIG),
+    "max_iter": (_CONFIG,),
+    **dict.fromkeys(OF_DATA, (_DATA,)),
+}
+_TRAIN_DEFAULTS = {"device": None, "no_progress": False, "json": False, "max_iter": None}
+
+_OF_FORMATS: Forms = {"int_label_dense": ("--format raw",), "no_check": ("--format norm",)}
+_GENERATE_DEFAULTS = {
+    **dict.fromkeys(("nnz", "processes", "seed")),
+    **dict.fromkeys(
+        ("i64", "uniform", "no_check", "int_label_dense", "planted_signal", "json"), False
+    ),
+    "format": "norm",
+    "label_dim": 1,
+    "dense_dim": 13,
+    "files": 4,
+    "eval_files": 1,
+    "samples_per_file": 40960,
+    "alpha": 1.2,
+}
+_CRITEO_DEFAULTS = {
+    "eval": None,
+    "format": "parquet",
+    "min_count": 2,
+    "hash_size": 0,
+    "skip_bad": False,
+    "processes": None,
+    "json": False,
+}
 
 
 def _print_json(value: Any) -> None:
@@ -43,26 +80,38 @@ def _print_json(value: Any) -> None:
 
 def _train(args: argparse.Namespace) -> int:
     path = Path(args.file)
+    form = _CONFIG
     if path.suffix == ".py":
+        form = _SCRIPT
+    elif is_data(args.file, args.label):
+        form = _DATA
+    check_form("hugectr train", args, form, _TRAIN_FORMS)
+    if args.report:
+        check_report(args.report)
+    if form == _SCRIPT:
         return train_script(path, args.script_arguments, args.report)
-    if is_data(args.file, args.label):
+    if form == _DATA:
         return run_train(args)
     # With --json standard output belongs to the result.
     with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
-        result = _train_config(path, args)
+        result, reported = _train_config(path, args)
     if args.json:
         _print_json(result)
-    return 0
+    return 0 if reported else 1
 
 
-def _train_config(path: Path, args: argparse.Namespace) -> dict[str, Any]:
+def _train_config(path: Path, args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    if args.max_iter is not None and args.max_iter < 1:
+        raise rejected("hugectr train: --max-iter", args.max_iter, "a number from 1 on")
     config = read_config(path)
     settings = config.solver
     if args.device:
         settings = replace(settings, device=args.device)
-    if args.max_iter:
+    if args.max_iter is not None:
         settings = replace(settings, max_iter=args.max_iter, repeat_dataset=True, num_epochs=0)
     config.solver = settings
+    if settings.num_epochs == 0 and 0 < settings.snapshot <= settings.max_iter:
+        check_writable("solver.snapshot_prefix", f"{settings.snapshot_prefix}_dense")
     model = build_model(config)
     begin = time.perf_counter()
     model.fit(
@@ -75,17 +124,18 @@ def _train_config(path: Path, args: argparse.Namespace) -> dict[str, Any]:
         progress=not args.no_progress,
     )
     seconds = time.perf_counter() - begin
-    if args.report:
-        print(f"report: {model.report(args.report)}")
+    reported = not args.report or write_report(model, args.report)
+    if args.report and reported:
+        print(f"report: {args.report}")
     if not args.json:
-        return {}
+        return {}, reported
     return {
         "steps": model.session.step(),
         "seconds": seconds,
         "loss": model.get_current_loss(),
         "metrics": model.evaluate(),
         "parameters": model.get_params_num(),
-    }
+    }, reported
 
 
 def _launch(args: argparse.Namespace) -> int:
@@ -110,20 +160,14 @@ def _doctor(args: argparse.Namespace) -> int:
     return 0 if found["ok"] else 1
 
 
-def _numbers(text: str) -> list[int]:
-    """``1000,20,5`` or ``1000*26``."""
-    result: list[int] = []
-    for part in text.split(","):
-        value, _, times = part.partition("*")
-        result += [whole_number(value)] * (int(times) if times else 1)
-    return result
-
-
 def _data_generate(args: argparse.Namespace) -> int:
     from hugectr.tools import DataGenerator, DataGeneratorParams
 
     if os.path.realpath(args.source) == os.path.realpath(args.eval_source):
         raise rejected("hugectr data generate: eval_source", args.eval_source, "another place")
+    check_form("hugectr data generate", args, f"--format {args.format}", _OF_FORMATS)
+    if args.uniform and "alpha" in args.given:
+        raise InvalidArgument("hugectr data generate: --alpha belongs to keys without --uniform")
     sizes = args.slot_sizes
     params = DataGeneratorParams(
         DataReaderType_t[args.format.capitalize()],
@@ -161,6 +205,10 @@ def _data_generate(args: argparse.Namespace) -> int:
 def _data_criteo(args: argparse.Namespace) -> int:
     from hugectr.data.criteo import convert
 
+    if args.hash_size and "min_count" in args.given:
+        raise InvalidArgument(
+            "hugectr data criteo: --min-count belongs to categories without --hash-size"
+        )
     made = convert(
         args.train,
         args.out,
@@ -184,37 +232,6 @@ def _data_criteo(args: argparse.Namespace) -> int:
     return 0
 
 
-def _data_inspect(args: argparse.Namespace) -> int:
-    if is_text_table(args.path):  # which no reader takes: what a schema makes of it
-        from hugectr.data import Schema
-
-        schema = Schema.infer(args.path)
-        print(schema.to_json() if args.json else schema)
-        return 0
-    from hugectr.data.inspect import format_report, inspect
-    from hugectr.data.inspect_columns import RawShape
-
-    i64 = None if args.keys is None else args.keys == "i64"
-    raw = None
-    if args.raw:
-        if len(args.raw) < 3:
-            raise InvalidArgument(
-                "--raw: give LABELS,DENSE,SLOTS, or a hotness for every slot in place of SLOTS"
-            )
-        label_dim, dense_dim, *slots = args.raw
-        hotness = [1] * slots[0] if len(slots) == 1 else slots
-        floats = not args.int_label_dense
-        raw = RawShape(label_dim, dense_dim, tuple(hotness), floats, args.num_samples)
-    report = inspect(
-        args.path, i64=i64, raw=raw, slot_sizes=args.slot_sizes or (), limit=args.limit
-    )
-    if args.json:
-        _print_json(report.to_dict())
-    else:
-        print(format_report(report))
-    return 0
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hugectr",
@@ -231,18 +248,18 @@ def _parser() -> argparse.ArgumentParser:
     train = commands.add_parser(
         "train",
         help="train on a file of data, train a JSON config, or run a training script",
+        argument_default=argparse.SUPPRESS,
         epilog="What follows SCRIPT.py is passed to the script.",
     )
     train.add_argument("file", metavar="DATA.csv|CONFIG.json|SCRIPT.py")
-    train.add_argument("--device", choices=DEVICES, help="where to train")
-    train.add_argument("--no-progress", action="store_true", help="no progress bar")
-    train.add_argument("--json", action="store_true", help="print the result as JSON")
+    train.add_argument("--device", choices=DEVICES, help="data, config: where to train")
+    train.add_argument("--no-progress", action="store_true", help="data, config: no progress bar")
+    train.add_argument("--json", action="store_true", help="data, config: print the result as JSON")
     add_train_arguments(train)
     train.add_argument("--max-iter", type=int, help="config: train this many iterations")
-    train.add_argument(
-        "--report", default="", metavar="FILE.html", help="write a report of the run there"
-    )
+    train.add_argument("--report", metavar="FILE.html", help="write a report of the run there")
     train.set_defaults(run=_train)
+    keep_given(train, _TRAIN_DEFAULTS | OF_DATA | {"report": ""})
 
     add_commands(commands)
 
@@ -272,65 +289,51 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_data_commands(actions: Any) -> None:
-    generate = actions.add_parser("generate", help="generate a data set")
+    generate = actions.add_parser(
+        "generate", help="generate a data set", argument_default=argparse.SUPPRESS
+    )
     generate.add_argument("source", help="training data to write: file list, Raw file or folder")
     generate.add_argument("eval_source", help="evaluation data to write, likewise")
-    generate.add_argument("--format", choices=("norm", "raw", "parquet"), default="norm")
+    generate.add_argument("--format", choices=("norm", "raw", "parquet"), help="(norm)")
     generate.add_argument(
-        "--slot-sizes", type=_numbers, required=True, help="keys of each slot: 1000,20 or 1000*26"
+        "--slot-sizes", type=numbers, required=True, help="keys of each slot: 1000,20 or 1000*26"
     )
-    generate.add_argument("--nnz", type=_numbers, help="keys a sample has in each slot, as above")
-    generate.add_argument("--label-dim", type=int, default=1)
-    generate.add_argument("--dense-dim", type=int, default=13)
+    generate.add_argument("--nnz", type=numbers, help="keys a sample has in each slot, as above")
+    generate.add_argument("--label-dim", type=int, help="(1)")
+    generate.add_argument("--dense-dim", type=int, help="(13)")
     generate.add_argument("--i64", action="store_true", help="int64 keys instead of uint32")
-    generate.add_argument("--files", type=int, default=4)
-    generate.add_argument("--eval-files", type=int, default=1)
-    generate.add_argument("--samples-per-file", type=int, default=40960)
+    generate.add_argument("--files", type=int, help="(4)")
+    generate.add_argument("--eval-files", type=int, help="(1)")
+    generate.add_argument("--samples-per-file", type=int, help="(40960)")
     generate.add_argument(
         "--uniform", action="store_true", help="uniform instead of power-law keys"
     )
-    generate.add_argument("--alpha", type=float, default=1.2, help="exponent of the power law")
-    generate.add_argument("--no-check", action="store_true", help="no checksums")
+    generate.add_argument("--alpha", type=float, help="exponent of the power law (1.2)")
+    generate.add_argument("--no-check", action="store_true", help="Norm: no checksums")
     generate.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
-    generate.add_argument("--processes", type=int, default=None)
+    generate.add_argument("--processes", type=int)
     generate.add_argument("--planted-signal", action="store_true", help="labels that can be learnt")
-    generate.add_argument("--seed", type=int, default=None)
+    generate.add_argument("--seed", type=int)
     generate.add_argument("--json", action="store_true")
     generate.set_defaults(run=_data_generate)
+    keep_given(generate, _GENERATE_DEFAULTS)
 
-    criteo = actions.add_parser("criteo", help="convert the public Criteo files")
+    criteo = actions.add_parser(
+        "criteo", help="convert the public Criteo files", argument_default=argparse.SUPPRESS
+    )
     criteo.add_argument("train", nargs="+", help="tab-separated files: label, 13 integers, 26 hex")
     criteo.add_argument("--eval", nargs="*", help="files of the evaluation set")
     criteo.add_argument("--out", required=True, help="folder to write to")
-    criteo.add_argument("--format", choices=("parquet", "raw", "norm"), default="parquet")
-    criteo.add_argument("--min-count", type=int, default=2, help="rarer categories share key 0")
-    criteo.add_argument("--hash-size", type=int, default=0, help="hash to so many keys instead")
+    criteo.add_argument("--format", choices=("parquet", "raw", "norm"), help="(parquet)")
+    criteo.add_argument("--min-count", type=int, help="rarer categories share key 0 (2)")
+    criteo.add_argument("--hash-size", type=int, help="hash to so many keys instead")
     criteo.add_argument("--skip-bad", action="store_true", help="leave damaged lines out")
-    criteo.add_argument("--processes", type=int, default=None)
+    criteo.add_argument("--processes", type=int)
     criteo.add_argument("--json", action="store_true")
     criteo.set_defaults(run=_data_criteo)
+    keep_given(criteo, _CRITEO_DEFAULTS)
 
-    inspect = actions.add_parser("inspect", help="what is in each slot, and what will hurt a model")
-    inspect.add_argument(
-        "path",
-        help="Norm file or file list; Parquet file, folder, pattern or URL; Raw file; of a CSV or "
-        "JSON lines file what Schema.infer makes of its columns",
-    )
-    inspect.add_argument(
-        "--raw", type=_numbers, metavar="LABELS,DENSE,SLOTS", help="shape of a Raw file's samples"
-    )
-    inspect.add_argument(
-        "--num-samples",
-        type=int,
-        default=0,
-        help="Raw: the size then says how many keys slots hold",
-    )
-    inspect.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
-    inspect.add_argument("--slot-sizes", type=_numbers, help="the reader's slot_size_array")
-    inspect.add_argument("--keys", choices=("u32", "i64"), help="width of the keys")
-    inspect.add_argument("--limit", type=int, default=1_000_000, help="samples to read at most")
-    inspect.add_argument("--json", action="store_true")
-    inspect.set_defaults(run=_data_inspect)
+    add_inspect_command(actions)
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
@@ -347,6 +350,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
         arguments = arguments[: scripts[0] + 1]
     parser = _parser()
     args = parser.parse_args(arguments)
+    complete(args)
     args.script_arguments = script_arguments
     if args.cmake_dir:
         from hugectr.command.doctor import cmake_dir
@@ -366,13 +370,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments[:1]
     try:
+        interruption.loaded()
         return _dispatch(arguments)
     except BrokenPipeError:  # somebody like `head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("hugectr: interrupted", file=sys.stderr)
-        return 130
+        print(interruption.MESSAGE, file=sys.stderr)
+        return interruption.STATUS
     except (*OWN_ERRORS, ValueError, OSError, RuntimeError, MemoryError) as error:
         if not processes.report(error):  # another process of the job has the cause
             return 1

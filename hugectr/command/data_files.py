@@ -22,9 +22,12 @@ import pyarrow.parquet as pq
 import hugectr
 from hugectr import models
 from hugectr.base.errors import InvalidArgument, rejected
-from hugectr.callbacks.report import Report
+from hugectr.callbacks.callback import Callback, Logs
+from hugectr.command.outputs import check_writable, write_report
 from hugectr.data.schema.encode_source import encode_in_batches
-from hugectr.data.schema.sources import blocks, open_source
+from hugectr.data.schema.pieces import blocks
+from hugectr.data.schema.sources import open_source
+from hugectr.data.schema.text_files import unpacked_name
 from hugectr.estimator.classifier import CTRClassifier
 from hugectr.estimator.regressor import CTRRegressor
 from hugectr.estimator.schemas import left_out
@@ -43,25 +46,29 @@ _DATA = (*_TEXT, ".parquet")
 
 def is_data(path: str, label: str | None) -> bool:
     """Whether ``hugectr train`` was given data: by its ending, or since a label was named."""
-    bare = path.removesuffix(".gz").removesuffix(".zst")
-    return label is not None or bare.endswith(_DATA)
+    return label is not None or unpacked_name(path).endswith(_DATA)
 
 
 def is_text_table(path: str) -> bool:
     """Whether a path is called as tables in text are."""
-    bare = path.removesuffix(".gz").removesuffix(".zst")
-    return bare.endswith(_TEXT)
+    return unpacked_name(path).endswith(_TEXT)
+
+
+#: Options that ``hugectr train`` has for data alone, and what they are where nobody says.
+OF_DATA: dict[str, Any] = {
+    **dict.fromkeys(("label", "output", "eval", "categorical", "dense", "ignore", "sequences")),
+    "task": "classes",
+    "model": "deepfm",
+    "epochs": None,
+    "seed": 0,
+}
 
 
 def add_train_arguments(train: argparse.ArgumentParser) -> None:
     """What ``hugectr train`` takes when it is given data."""
     train.add_argument("--label", metavar="COLUMN", help="data: what is predicted")
-    train.add_argument(
-        "--task", choices=list(TASKS), default="classes", help="data: what the label is (classes)"
-    )
-    train.add_argument(
-        "--model", choices=models.NAMES, default="deepfm", help="data: the model (deepfm)"
-    )
+    train.add_argument("--task", choices=list(TASKS), help="data: what the label is (classes)")
+    train.add_argument("--model", choices=models.NAMES, help="data: the model (deepfm)")
     train.add_argument("-o", "--output", metavar="FOLDER", help="data: where to save (model)")
     train.add_argument("--eval", metavar="DATA", help="data: evaluate on this, not on a tenth")
     for kind in ("categorical", "dense", "ignore"):
@@ -70,7 +77,7 @@ def add_train_arguments(train: argparse.ArgumentParser) -> None:
         "--sequences", metavar="COLUMNS", help="data: histories, and of which column, SEEN=ITEM"
     )
     train.add_argument("--epochs", type=int, help="data: passes over the data, at most")
-    train.add_argument("--seed", type=int, default=0, help="data: the same seed, the same model")
+    train.add_argument("--seed", type=int, help="data: the same seed, the same model")
 
 
 def add_commands(commands: Any) -> None:
@@ -101,9 +108,12 @@ def _sequences(text: str | None) -> dict[str, str | None]:
 
 def run_train(args: argparse.Namespace) -> int:
     """Train on a file of data, save, say how good it is and what comes next."""
+    source = open_source(args.file)
     if not args.label:
-        names = open_source(args.file).names
-        raise rejected("hugectr train: --label", None, f"the column to predict, one of {names}")
+        hint = f"; {source.hint}" if source.hint else ""
+        allowed = f"the column to predict, one of {source.names}{hint}"
+        raise rejected("hugectr train: --label", None, allowed)
+    source.check([args.label])  # by the file, which knows why it may lack the name
     folder = Path(args.output or "model")
     estimator = TASKS[args.task](
         args.model,
@@ -117,14 +127,19 @@ def run_train(args: argparse.Namespace) -> int:
         verbose=0 if args.json or args.no_progress else 1,
     )
     begin = time.perf_counter()
-    report = [Report(args.report, names=args.file)] if args.report else []
     estimator._folder_for(folder)  # before a long training, not after it
     estimator._tells_unused = False  # printed below
-    estimator.fit(args.file, args.label, eval_set=args.eval, callbacks=report)
+    check_writable("hugectr train: -o", folder)
+    trained = _Trained()
+    callbacks = [trained] if args.report else []  # it holds the model until the report is written
+    estimator.fit(args.file, args.label, eval_set=args.eval, callbacks=callbacks)
     estimator.save(folder)
     seconds = time.perf_counter() - begin
+    reported = not args.report or trained.report(args.report, args.file)
     history = estimator.history_
     best = {k: v for k, v in (history.best or {}).items() if k not in ("step", "epoch")}
+    if isinstance(estimator, CTRRegressor):
+        best |= _in_units(best, estimator.label_scale_)
     ignored = left_out(estimator.schema_, _columns(args.ignore))
     if args.json:
         print(
@@ -141,17 +156,42 @@ def run_train(args: argparse.Namespace) -> int:
             ),
             file=sys.__stdout__,
         )
-        return 0
+        return 0 if reported else 1
     where = args.eval or "rows held out"
-    shown = ", ".join(f"{name} {value:.4f}" for name, value in best.items())
+    shown = ", ".join(
+        f"{name} {value:{'.5g' if name in _OF_UNITS else '.4f'}}" for name, value in best.items()
+    )
     print(f"{shown} on {where}" if best else "too few rows to hold some out: not evaluated")
     for name, reason in ignored.items():
         print(f"not used: column {name!r} ({reason})")
-    if args.report:
+    if args.report and reported:
         print(f"report: {args.report}")
     print(f"{args.model} saved in {folder} after {seconds:.1f} s")
     print(f"next: hugectr predict {folder} DATA.csv -o predictions.csv")
-    return 0
+    return 0 if reported else 1
+
+
+#: Metrics of a regression in the units of its label, whatever size these are of.
+_OF_UNITS = ("RMSE", "MSE")
+
+
+def _in_units(metrics: Mapping[str, float], scale: float) -> dict[str, float]:
+    """What the loss of standardised labels is in the label's own units."""
+    if "AverageLoss" not in metrics:
+        return {}
+    square = metrics["AverageLoss"] * scale * scale
+    return {"RMSE": square**0.5, "MSE": square}
+
+
+class _Trained(Callback):
+    """Keeps what a report needs of a fit, so that it is written behind the model."""
+
+    def on_fit_end(self, logs: Logs) -> None:
+        self._history = self.fit.history
+
+    def report(self, path: str, data: str) -> bool:
+        """Write it; whether that went well."""
+        return write_report(self.model, path, history=self._history, names=data)
 
 
 def run_predict(args: argparse.Namespace) -> int:
@@ -234,8 +274,10 @@ def _writer(path: str | None) -> Iterator[Any]:
 
         yield to_stdout
         return
-    if not path.endswith((".csv", ".parquet")):
+    if not path.lower().endswith((".csv", ".parquet")):
         raise rejected("hugectr predict: -o", path, "a file called *.csv or *.parquet")
+    check_writable("hugectr predict: -o", path)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     partial = Path(f"{path}.{os.getpid()}.part")
     opened: Any = None
 
@@ -244,7 +286,7 @@ def _writer(path: str | None) -> Iterator[Any]:
         if opened is None:
             opened = (
                 pa.csv.CSVWriter(str(partial), table.schema)
-                if path.endswith(".csv")
+                if path.lower().endswith(".csv")
                 else pq.ParquetWriter(str(partial), table.schema)
             )
         opened.write_table(table)

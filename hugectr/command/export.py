@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.command.forms import Forms, check_form, keep_given
+
+_FORMS: Forms = {"tables": ("--onnx",)}
+_DEFAULTS = {"onnx": None, "tables": "auto", "torch": None, "table": None, "out": None}
 
 
 def _export(args: argparse.Namespace) -> int:
@@ -18,6 +22,7 @@ def _export(args: argparse.Namespace) -> int:
         raise InvalidArgument("hugectr export: --out is where --table NAME goes; name the table")
     if args.table and not args.out:
         raise InvalidArgument("hugectr export: --table needs --out PATH")
+    check_form("hugectr export", args, "--onnx" if args.onnx else "an export without it", _FORMS)
     if not (args.onnx or args.torch or args.table):
         raise InvalidArgument(
             "hugectr export: say what to write: --onnx FILE, --torch FOLDER, or --table NAME --out "
@@ -35,13 +40,16 @@ def _export(args: argparse.Namespace) -> int:
 
 def add_export_command(commands: Any) -> None:
     """Add the command to the parser of ``hugectr``."""
-    export = commands.add_parser("export", help="write a saved model for other programs")
+    export = commands.add_parser(
+        "export",
+        help="write a saved model for other programs",
+        argument_default=argparse.SUPPRESS,
+    )
     export.add_argument("model", help="a native checkpoint, or a folder of them: then the newest")
     export.add_argument("--onnx", metavar="PATH", help="ONNX: a file, or a folder with --tables")
     export.add_argument(
         "--tables",
         choices=("auto", "inside", "beside"),
-        default="auto",
         help="ONNX: in the file, or in a folder with a reader in NumPy; auto: up to 1 GiB in",
     )
     export.add_argument("--torch", metavar="FOLDER", help="a PyTorch module and its weights")
@@ -50,3 +58,4 @@ def add_export_command(commands: Any) -> None:
         "--out", metavar="PATH", help="of --table: *.parquet, *.safetensors, else NumPy's files"
     )
     export.set_defaults(run=_export)
+    keep_given(export, _DEFAULTS)

@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.base.replaced import refuse_other_file
 from hugectr.checkpoints import MANIFEST, published, verify
+from hugectr.command.forms import Forms, check_form, keep_given
+from hugectr.command.inspect_data import whole_number
+from hugectr.command.outputs import check_page, check_writable
 from hugectr.plan.machine import MACHINES
 from hugectr.spec.solver import DEVICES
+
+_CONVERT_FORMS: Forms = dict.fromkeys(("tables", "seed"), ("--to native",))
 
 
 def _checkpoint(path: str) -> Path:
@@ -71,6 +77,7 @@ def _convert(args: argparse.Namespace) -> int:
     from hugectr.checkpoints.export import to_numpy, to_parquet, to_safetensors
     from hugectr.checkpoints.original_convert import from_original, to_original
 
+    check_form("hugectr model convert", args, f"--to {args.to}", _CONVERT_FORMS)
     if args.to == "native":
         names = args.tables.split(",") if args.tables else []
         source, target = Path(args.source), Path(args.target)
@@ -90,12 +97,8 @@ def _convert(args: argparse.Namespace) -> int:
     return 0
 
 
-def whole_number(text: str) -> int:
-    """``1000`` or ``1e6``; a ValueError for what is no number, or has no end."""
-    try:
-        return int(float(text))
-    except OverflowError as error:
-        raise ValueError(text) from error
+def _is_json(path: Path) -> bool:
+    return isinstance(json.loads(path.read_bytes()), dict)
 
 
 def _rows(text: str) -> tuple[str, int]:
@@ -107,6 +110,11 @@ def _rows(text: str) -> tuple[str, int]:
 def _plan(args: argparse.Namespace) -> int:
     rows = dict(args.rows)
     predicts = args.devices or args.machine or args.out or args.html or args.measure
+    if args.out:
+        check_writable("--out", args.out)
+        refuse_other_file("--out", Path(args.out), "plan in JSON", _is_json)
+    if args.html:
+        check_page("--html", args.html)
     if Path(args.path).is_dir():
         from hugectr.serving.saved_plan import plan_of_saved
 
@@ -226,7 +234,9 @@ def add_model_commands(actions: Any) -> None:
     reshard.set_defaults(run=_reshard)
 
     convert = actions.add_parser(
-        "convert", help="native <-> original layout, or for other programs"
+        "convert",
+        help="native <-> original layout, or for other programs",
+        argument_default=argparse.SUPPRESS,
     )
     convert.add_argument(
         "source", help="a native checkpoint; with --to native: PREFIX_dense_ITERATION.model"
@@ -238,3 +248,4 @@ def add_model_commands(actions: Any) -> None:
     convert.add_argument("--tables", help="native: names of the model's tables, with commas")
     convert.add_argument("--seed", type=int, help="native: seed of the model")
     convert.set_defaults(run=_convert)
+    keep_given(convert, {"tables": None, "seed": None})

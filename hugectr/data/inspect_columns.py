@@ -106,14 +106,35 @@ def read_raw(path: str | os.PathLike[str], shape: RawShape, limit: int) -> Table
 
 def is_parquet_source(path: str) -> bool:
     """Whether a path or URL is Parquet data rather than Norm."""
-    if "://" in path or path.endswith(".parquet") or any(c in path for c in "*?["):
+    if "://" in path or path.lower().endswith(".parquet") or any(c in path for c in "*?["):
         return True
     if os.path.isdir(path):
         return os.path.exists(os.path.join(path, METADATA)) or any(
-            name.endswith(".parquet") for name in os.listdir(path)
+            name.lower().endswith(".parquet") for name in os.listdir(path)
         )
     with open_regular(path) as file:
         return file.read(4) == b"PAR1"
+
+
+def is_of_numbers(path: str) -> bool:
+    """Whether Parquet data has what a reader takes: numbers and lists of integers, or a
+    ``_metadata.json`` that says what its columns are."""
+    filesystem, files, folder = parquet_files(path)
+    if columns_of_kinds(filesystem, folder) is not None:
+        return True
+    try:
+        with filesystem.open_input_file(files[0]) as stream:
+            schema = pq.read_schema(stream)
+    except (OSError, pa.ArrowException):  # which its reader says in more words
+        return True
+    kinds = [kind.value_type if _is_list(kind) else kind for kind in schema.types]
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return all(any(one(kind) for one in numbers) for kind in kinds)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    of = pa.types
+    return bool(of.is_list(kind) or of.is_large_list(kind) or of.is_fixed_size_list(kind))
 
 
 def read_parquet(path: str, limit: int) -> Table:

@@ -104,7 +104,7 @@ def parquet_files(source: str) -> tuple[pafs.FileSystem, list[str], str]:
     if named:
         return filesystem, [f"{path}/{name}" for name in named["file_names"]], path
     entries = filesystem.get_file_info(pafs.FileSelector(path))
-    found = sorted(e.path for e in entries if e.path.endswith(".parquet"))
+    found = sorted(e.path for e in entries if e.path.lower().endswith(".parquet"))
     if not found:
         raise DataError(f"source {source!r}: the folder has no *.parquet file")
     return filesystem, found, path
@@ -112,7 +112,7 @@ def parquet_files(source: str) -> tuple[pafs.FileSystem, list[str], str]:
 
 def _is_parquet(path: str) -> bool:
     with open_regular(path) as file:
-        return file.read(4) == b"PAR1" or path.endswith(".parquet")
+        return file.read(4) == b"PAR1" or path.lower().endswith(".parquet")
 
 
 def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str]] | None:

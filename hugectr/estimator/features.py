@@ -16,7 +16,8 @@ import pyarrow as pa
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.data.schema.frames import is_pandas
 from hugectr.data.schema.infer import typed
-from hugectr.data.schema.sources import Source, joined_tables, open_source
+from hugectr.data.schema.pieces import joined_tables
+from hugectr.data.schema.sources import Source, open_source
 from hugectr.data.schema.values import is_text, one_array, takeable
 from hugectr.estimator.parameters import warn_of_conversion
 from hugectr.interop import to_numpy

@@ -12,10 +12,12 @@ import numpy as np
 
 from hugectr.base.arguments import check_choice
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.replaced import refuse_other_file, whole_folder
 from hugectr.export.image import Exportable, ModelImage, image_of
+from hugectr.export.onnx_head import is_onnx
 from hugectr.export.onnx_tables import add_lengths, add_table
 from hugectr.export.program import Program, Step
-from hugectr.export.tables_beside import write_tables_beside
+from hugectr.export.tables_beside import refuse_other_export, write_tables_beside
 from hugectr.vectors.table_files import whole_file
 
 #: The operators of this and later versions of ONNX.
@@ -23,6 +25,7 @@ _OPSET, _ML_OPSET, _IR_VERSION = 17, 2, 8
 #: An ONNX file can not be larger than 2 GiB.
 _MOST_INSIDE = 1 << 30
 TABLES = ("auto", "inside", "beside")
+_FILES = ("dense.onnx",)
 
 _SAME_NAME = {
     "add": "Add",
@@ -259,9 +262,10 @@ def to_onnx(model: Exportable, path: str | os.PathLike[str], tables: str = "auto
     ------
     InvalidArgument
         When the package onnx is missing, the model has no loss or a layer that can not be exported,
-        or its tables do not fit into a file.
+        or its tables do not fit into a file; when something else is there than an ONNX file, or
+        than an earlier export with its tables beside it.
     OSError
-        When it can not be written.
+        When it can not be written; what was there before still is.
 
     Notes
     -----
@@ -270,9 +274,14 @@ def to_onnx(model: Exportable, path: str | os.PathLike[str], tables: str = "auto
     side by side as ``probability``, as ``predict`` gives them.
     Keys without a row, padding too, count as zeros, as in evaluation.
     """
-    _need_onnx()
     check_choice("to_onnx: tables", tables, TABLES)
-    image, target = image_of(model), Path(path)
+    target = Path(path)
+    if target.is_dir():
+        refuse_other_export("to_onnx", target, _FILES)
+    else:
+        refuse_other_file("to_onnx", target, "ONNX file", is_onnx)
+    _need_onnx()
+    image = image_of(model)
     size = sum(table.vector_bytes() for table in image.tables)
     if tables == "inside" and size > _MOST_INSIDE:
         raise InvalidArgument(
@@ -281,10 +290,17 @@ def to_onnx(model: Exportable, path: str | os.PathLike[str], tables: str = "auto
         )
     inside = tables == "inside" or (tables == "auto" and size <= _MOST_INSIDE)
     data = _model(image, inside).SerializeToString()
-    file = target if inside else target / "dense.onnx"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(file) as partial:
-        partial.write_bytes(data)
-    if not inside:
-        write_tables_beside(target, image)
+    if target.exists() and inside == target.is_dir():
+        kind = "a file, and tables='beside' writes a folder"
+        if inside:
+            kind = "a folder, and an ONNX file is written: take tables='beside', or another path"
+        raise InvalidArgument(f"to_onnx: {target} is {kind}")
+    if inside:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(target) as partial:
+            partial.write_bytes(data)
+        return target
+    with whole_folder(target) as beside:
+        (beside / "dense.onnx").write_bytes(data)
+        write_tables_beside(beside, image)
     return target

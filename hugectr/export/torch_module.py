@@ -10,12 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
+from hugectr.base.replaced import whole_folder
 from hugectr.export.image import Exportable, ModelImage, image_of
 from hugectr.export.program import Step
-from hugectr.export.tables_beside import write_tables_beside
-from hugectr.vectors.table_files import whole_file
+from hugectr.export.tables_beside import refuse_other_export, write_tables_beside
 
 Names = list[str]
+
+_FILES = ("model.py", "weights.npz", "network.json")
 
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "matmul": "@"}
 _FUNCTIONS = {
@@ -131,9 +133,9 @@ def to_torch(model: Exportable, folder: str | os.PathLike[str]) -> Path:
     ----------
     model : Model or PredictionModel
     folder : path
-        Made where it is not there. ``model.py`` has ``load()`` and the network, operation by
-        operation; ``weights.npz`` its weights; tables are as ``to_onnx(tables="beside")`` writes
-        them.
+        Made where it is not there; an earlier export is replaced. ``model.py`` has ``load()`` and
+        the network, operation by operation; ``weights.npz`` its weights; tables are as
+        ``to_onnx(tables="beside")`` writes them.
 
     Returns
     -------
@@ -143,22 +145,23 @@ def to_torch(model: Exportable, folder: str | os.PathLike[str]) -> Path:
     Raises
     ------
     InvalidArgument
-        When the model has no loss, or a layer that can not be exported.
+        When the model has no loss, or a layer that can not be exported; when the folder has
+        something else in it than an earlier export for PyTorch.
     OSError
-        When it can not be written.
+        When it can not be written; what was there before still is.
     """
-    image, target = image_of(model), Path(folder)
-    write_tables_beside(target, image)
-    with whole_file(target / "weights.npz") as partial, open(partial, "wb") as file:
-        arrays = {f"w{i}": values for i, values in enumerate(image.program.constants.values())}
-        np.savez(file, allow_pickle=False, **arrays)
+    target = Path(folder)
+    refuse_other_export("to_torch", target, _FILES)
+    image = image_of(model)
     described = {
         "dense": image.dense,
         "weights": list(image.program.constants),
         "batch": image.program.batch if image.program.whole_batches else None,
     }
-    with whole_file(target / "network.json") as partial:
-        partial.write_text(json.dumps(described, indent=2))
-    with whole_file(target / "model.py") as partial:
-        partial.write_text(source_of(image))
+    with whole_folder(target) as beside:
+        write_tables_beside(beside, image)
+        arrays = {f"w{i}": values for i, values in enumerate(image.program.constants.values())}
+        np.savez(beside / "weights.npz", allow_pickle=False, **arrays)
+        (beside / "network.json").write_text(json.dumps(described, indent=2))
+        (beside / "model.py").write_text(source_of(image))
     return target

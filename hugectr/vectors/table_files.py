@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.replaced import refuse_other_file
 from hugectr.vectors.names import TableNames
 
 Array = npt.NDArray[Any]
@@ -65,6 +66,62 @@ def write_rows(path: Path, format: str, rows: Rows, names: TableNames | None = N
         write_safetensors(path, [rows], {})
     else:
         write_numpy(path, rows)
+
+
+def refuse_other_table(path: Path, format: str, table: str = "") -> None:
+    """Whether a table may be written there: nothing is, or what was exported before.
+
+    Raises
+    ------
+    InvalidArgument
+        When something else is there, such as data of the user's.
+    """
+    if format == "parquet":
+        refuse_other_file("export", path, "Parquet file of a table's rows", _is_parquet_of_rows)
+    elif format == "safetensors":
+        refuse_other_file("export", path, "safetensors file of tables", _is_safetensors_of_rows)
+    elif path.exists() and not path.is_dir():
+        raise InvalidArgument(f"export: {path} is there and no folder, which NumPy's files go into")
+    else:
+        for part in ("key", "slot", "vector"):
+            file = path / f"{file_stem(table)}.{part}.npy"
+            refuse_other_file("export", file, "array of NumPy", _is_array)
+
+
+def is_table(path: Path, ending: str) -> bool:
+    """Whether a file is one of those that a table is written as: ``.parquet`` or ``.npy``."""
+    if not path.name.endswith(ending):
+        return False
+    if ending == ".parquet":
+        return _is_parquet_of_rows(path)
+    return path.name.split(".")[-2] in ("key", "slot", "vector") and _is_array(path)
+
+
+def _is_parquet_of_rows(path: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return {"key", "vector"} <= set(pq.read_schema(path).names)
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+
+
+def _is_safetensors_of_rows(path: Path) -> bool:
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        if size > path.stat().st_size:
+            return False
+        header = json.loads(file.read(size))
+    if not isinstance(header, dict):
+        return False
+    keys = [name.removesuffix(".key") for name in header if name.endswith(".key")]
+    return "step" in header.get("__metadata__", {}) or any(f"{n}.vector" in header for n in keys)
+
+
+def _is_array(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(6) == b"\x93NUMPY"
 
 
 @contextmanager
@@ -152,6 +209,7 @@ def write_safetensors(
         for part, (dtype, shape) in rows.parts.items()
     ]
     tensors += [(name, str(values.dtype), values.shape) for name, values in dense.items()]
+    refuse_other_table(path, "safetensors")
     with whole_file(path) as partial, SafetensorsFile(partial, tensors, metadata or {}) as file:
         for rows in tables:
             for block in rows.blocks():
@@ -167,14 +225,19 @@ def file_stem(table: str) -> str:
 
 
 def write_numpy(folder: Path, rows: Rows) -> None:
-    """Write ``<table>.<part>.npy`` into a folder, which is made where it is not there."""
+    """Write ``<table>.<part>.npy`` into a folder, which is made where it is not there.
+
+    All of them are there whole, or as they were before.
+    """
+    refuse_other_table(folder, "numpy", rows.name)
     folder.mkdir(parents=True, exist_ok=True)
     count = rows.count()
-    files = {}
-    try:
+    files: dict[str, Any] = {}
+    with ExitStack() as whole:
         for part, (dtype, shape) in rows.parts.items():
-            file = open(folder / f"{file_stem(rows.name)}.{part}.npy", "wb")  # noqa: SIM115
-            files[part] = file
+            path = folder / f"{file_stem(rows.name)}.{part}.npy"
+            file = files[part] = open(whole.enter_context(whole_file(path)), "wb")  # noqa: SIM115
+            whole.callback(file.close)
             described = np.lib.format.dtype_to_descr(np.dtype(dtype))
             np.lib.format.write_array_header_1_0(
                 file, {"descr": described, "fortran_order": False, "shape": (count, *shape)}
@@ -182,9 +245,8 @@ def write_numpy(folder: Path, rows: Rows) -> None:
         for block in rows.blocks():
             for part, file in files.items():
                 file.write(np.ascontiguousarray(block[part]).data)
-    finally:
         for file in files.values():
-            file.close()
+            file.flush()  # a disk that is full says so before the first of them is replaced
 
 
 def write_parquet(path: Path, rows: Rows, names: TableNames | None = None) -> None:
@@ -216,6 +278,7 @@ def write_parquet(path: Path, rows: Rows, names: TableNames | None = None) -> No
                 arrays.append(pa.array(told, pa.string()))
         return arrays
 
+    refuse_other_table(path, "parquet")
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as partial, pq.ParquetWriter(partial, schema) as writer:
         for block in rows.blocks():

@@ -237,13 +237,14 @@ class EmbeddingVectors:
         Returns
         -------
         Path
-            The file, or the folder. A file is there whole or not at all.
+            The file, or the folder. A file is there whole, or as it was before.
 
         Raises
         ------
         InvalidArgument
             When there is no such table or format, or in a job of several processes: there, save a
-            checkpoint and ``hugectr model convert`` it.
+            checkpoint and ``hugectr model convert`` it; when something else is there than what
+            this call writes.
         OSError
             When it can not be written.
         """

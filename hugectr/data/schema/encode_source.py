@@ -12,7 +12,9 @@ from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data.schema.encode import EncodedData, encode_table, joined
 from hugectr.data.schema.fields import GroupField, IgnoredField, LabelField, WeightField
-from hugectr.data.schema.sources import Source, blocks, open_source
+from hugectr.data.schema.files_in_turn import rows_of_files
+from hugectr.data.schema.pieces import blocks
+from hugectr.data.schema.sources import Source, open_source
 from hugectr.data.schema.unseen import Unseen
 
 if TYPE_CHECKING:
@@ -49,7 +51,9 @@ def _encoded(
         if table.num_rows:
             # Who asks for one row is answered at once, and not told of it each time.
             told = unseen if table.num_rows > 1 else None
-            yield encode_table(schema, table, row, labels, told)
+            with rows_of_files(source.files):
+                encoded = encode_table(schema, table, row, labels, told)
+            yield encoded
         row += table.num_rows
     unseen.tell()
     if row == 0 and not may_be_empty:

@@ -34,7 +34,8 @@ from hugectr.data.schema.keys import FieldKeys, category_keys, is_bytes, values_
 from hugectr.data.schema.lists import split
 from hugectr.data.schema.moments import EXPONENT, LARGE
 from hugectr.data.schema.no_feature import reason
-from hugectr.data.schema.sources import BLOCK_ROWS, Source, blocks, joined_tables
+from hugectr.data.schema.pieces import BLOCK_ROWS, blocks, joined_tables
+from hugectr.data.schema.sources import Source
 from hugectr.data.schema.times import nanoseconds, zoned
 from hugectr.data.schema.values import (
     Float64s,

@@ -23,11 +23,13 @@ from hugectr.data.schema.fields import (
     SequenceField,
     TimestampField,
 )
+from hugectr.data.schema.files_in_turn import rows_of_files
 from hugectr.data.schema.fit import State, fit_fields, learns
 from hugectr.data.schema.infer import check_sequences, infer_fields
 from hugectr.data.schema.input_layer import InputLayer, input_layer
+from hugectr.data.schema.pieces import BLOCK_ROWS, blocks
 from hugectr.data.schema.show import as_html, as_text
-from hugectr.data.schema.sources import BLOCK_ROWS, blocks, open_source
+from hugectr.data.schema.sources import open_source
 from hugectr.data.schema.together import check_fields, replaced, shared
 from hugectr.data.schema.vocabulary import key_of, value_of
 
@@ -146,23 +148,23 @@ class Schema:
         Columns of CSV are text, in which the sample is looked for booleans (true, false), integers
         (007 is text) and floats first.
         """
-        found, tables = infer_fields(
-            open_source(data),
-            {
-                "label": check_names("Schema.infer: label", label),
-                "weight": [] if weight is None else [weight],
-                "group": [] if group is None else [group],
-                "timestamp": [] if timestamp is None else [timestamp],
-                "ignore": check_names("Schema.infer: ignore", ignore),
-                "categorical": check_names("Schema.infer: categorical", categorical),
-                "dense": check_names("Schema.infer: dense", dense),
-            },
-            {field.name: field for field in fields},
-            check_int("Schema.infer: sample_rows", sample_rows, 1),
-            check_sequences("Schema.infer: sequences", sequences),
-        )
-        schema = cls(found, seed=seed)
-        return schema._fit_tables(tables) if fit else schema
+        roles = {
+            "label": check_names("Schema.infer: label", label),
+            "weight": [] if weight is None else [weight],
+            "group": [] if group is None else [group],
+            "timestamp": [] if timestamp is None else [timestamp],
+            "ignore": check_names("Schema.infer: ignore", ignore),
+            "categorical": check_names("Schema.infer: categorical", categorical),
+            "dense": check_names("Schema.infer: dense", dense),
+        }
+        given = {field.name: field for field in fields}
+        rows = check_int("Schema.infer: sample_rows", sample_rows, 1)
+        histories = check_sequences("Schema.infer: sequences", sequences)
+        source = open_source(data)
+        with rows_of_files(source.files):
+            found, tables = infer_fields(source, roles, given, rows, histories)
+            schema = cls(found, seed=seed)
+            return schema._fit_tables(tables) if fit else schema
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -268,7 +270,8 @@ class Schema:
         # Where nothing is to be learnt, that there are rows.
         names = [field.name for field in [f for f in used if learns(f)] or used[:1]]
         source.check(names)
-        return self._fit_tables(blocks(source.tables(names)))
+        with rows_of_files(source.files):
+            return self._fit_tables(blocks(source.tables(names)))
 
     def _fit_tables(self, tables: Iterator[pa.Table]) -> Schema:
         self._state = fit_fields(self._fields, self._seed, tables)

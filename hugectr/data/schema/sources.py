@@ -15,17 +15,19 @@ import pyarrow.parquet as pq
 from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
 from hugectr.data.parquet import parquet_files
 from hugectr.data.regular_file import open_regular
+from hugectr.data.schema.files_in_turn import FilesInTurn
 from hugectr.data.schema.frames import from_mapping, from_pandas, is_pandas, pandas_names
+from hugectr.data.schema.header_hint import hint_of_names
+from hugectr.data.schema.pieces import BLOCK_ROWS
 from hugectr.data.schema.text_files import (
     csv_names,
     csv_tables,
     json_names,
     json_tables,
+    unpacked_name,
     with_columns,
 )
 
-#: Rows that are looked at together.
-BLOCK_ROWS = 65_536
 _ALLOWED = (
     "a pandas or polars DataFrame, Arrow data (Table, RecordBatch, RecordBatchReader, Dataset, "
     "__arrow_c_stream__), a dict of arrays, a list of dicts, or paths of CSV, Parquet or JSON lines"
@@ -56,6 +58,10 @@ class Source:
         Whether columns are text because the format has no types.
     names_in_rows : bool
         Whether each row has its names, so that without rows there are no names.
+    hint : str
+        Why its names may be none, such as those of a CSV without a line of names.
+    files : FilesInTurn or None
+        Where it is several files: which rows are in which, as far as they were read.
     """
 
     what: str
@@ -63,6 +69,8 @@ class Source:
     tables: Callable[[Sequence[str]], Iterator[pa.Table]]
     untyped: bool = False
     names_in_rows: bool = False
+    hint: str = ""
+    files: FilesInTurn | None = None
 
     def check(self, wanted: Sequence[str], optional: Collection[str] = ()) -> list[str]:
         """Complains about a wanted column that is not there, or there twice.
@@ -88,6 +96,7 @@ class Source:
             if there[name] > 1:
                 raise DataError(
                     f"{self.what} has {there[name]} columns {name!r}: rename all but one"
+                    f"{self._hinted}"
                 )
         absent = [name for name in wanted if name not in there]
         unused = set(there).difference(wanted)
@@ -104,9 +113,13 @@ class Source:
             raise DataError(
                 f"{self.what} has no column {' and no '.join(said)}{_more(absent)}; it has: "
                 f"{', '.join(map(repr, self.names[:_SHOWN]))}{_more(self.names)}. Add what is "
-                "missing (with nulls where it is not known)"
+                f"missing (with nulls where it is not known){self._hinted}"
             )
         return left_out
+
+    @property
+    def _hinted(self) -> str:
+        return f"; {self.hint}" if self.hint else ""
 
 
 def _of_table(what: str, table: pa.Table) -> Source:
@@ -173,9 +186,15 @@ def _of_parquet(source: str) -> Source:
         except (OSError, pa.ArrowException, ValueError) as error:
             raise DataError(f"{path!r} is no readable Parquet file: {error}") from error
 
+    files = FilesInTurn()
+
     def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        files.begins.clear()
+        row = 0
         for path in paths:
             file = opened(path)  # closed when it goes: a generator holds no `with`
+            files.begins.append((row, repr(path), None))
+            row += file.metadata.num_rows
             Source(repr(path), list(file.schema_arrow.names), tables).check(names)
             try:
                 for batch in file.iter_batches(BLOCK_ROWS, columns=list(names)):
@@ -185,11 +204,15 @@ def _of_parquet(source: str) -> Source:
             file.close()
 
     with opened(paths[0]) as first:
-        return Source(repr(source), list(first.schema_arrow.names), tables)
+        names = list(first.schema_arrow.names)
+    return Source(repr(source), names, tables, files=files if len(paths) > 1 else None)
 
 
 def _of_csv(path: str) -> Source:
-    return Source(repr(path), csv_names(path), lambda names: csv_tables(path, names), untyped=True)
+    names = csv_names(path)
+    return Source(
+        repr(path), names, lambda names: csv_tables(path, names), True, hint=hint_of_names(names)
+    )
 
 
 def _of_json(path: str) -> Source:
@@ -200,12 +223,12 @@ def _of_json(path: str) -> Source:
 
 
 def _of_path(path: str) -> Source:
-    bare = path.removesuffix(".gz").removesuffix(".zst")
+    bare = unpacked_name(path)
     if bare.endswith((".csv", ".tsv")):
         return _of_csv(path)
     if bare.endswith((".jsonl", ".ndjson", ".json")):
         return _of_json(path)
-    if os.path.isfile(path) and not path.endswith((".parquet", ".txt", ".list")):
+    if os.path.isfile(path) and not bare.endswith((".parquet", ".txt", ".list")):
         with open_regular(path) as file:
             if file.read(4) != b"PAR1":
                 raise rejected(
@@ -216,16 +239,22 @@ def _of_path(path: str) -> Source:
 
 def _of_paths(paths: Sequence[str]) -> Source:
     sources = [_of_path(path) for path in paths]
+    files = FilesInTurn()
 
     def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        files.begins.clear()
+        row = 0
         for source in sources:
             source.check(names, optional=names)
-            yield from source.tables(names)
+            files.begins.append((row, source.what, source.files))
+            for table in source.tables(names):
+                yield table
+                row += table.num_rows
 
     what = f"{sources[0].what} and {len(sources) - 1} more" if sources[1:] else sources[0].what
     untyped = any(source.untyped for source in sources)
     in_rows = all(source.names_in_rows for source in sources)
-    return Source(what, sources[0].names, tables, untyped, in_rows)
+    return Source(what, sources[0].names, tables, untyped, in_rows, sources[0].hint, files)
 
 
 def open_source(data: Any) -> Source:
@@ -296,53 +325,15 @@ def _opened(data: Any) -> Source:
     raise rejected("data", f"{type(data).__name__}: {data!r:.80}", _ALLOWED + hint)
 
 
-def _with_wide_integers(parts: Sequence[pa.Table]) -> list[pa.Table]:
-    """With int64 as uint64 where another part has that: JSON says no type, and blocks differ."""
-    wide = {field.name for part in parts for field in part.schema if field.type == pa.uint64()}
-    return [
-        part.cast(
-            pa.schema(
-                field.with_type(pa.uint64())
-                if field.name in wide and field.type == pa.int64()
-                else field
-                for field in part.schema
-            )
-        )
-        for part in parts
-    ]
+def first_rows(source: Source, limit: int) -> Source:
+    """The source, but for what comes behind so many rows."""
 
+    def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        left = limit
+        for table in source.tables(names):
+            yield table.slice(0, left)
+            left -= table.num_rows
+            if left <= 0:
+                return
 
-def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:
-    """Tables one below the other; columns of nulls, or of narrower numbers, take a wider type.
-
-    Raises
-    ------
-    DataError
-        When a column has types that do not go together.
-    """
-    if len(parts) == 1:
-        return parts[0]
-    try:
-        if any(part.schema != parts[0].schema for part in parts):
-            parts = _with_wide_integers(parts)
-        return pa.concat_tables(parts, promote_options="permissive")
-    except (pa.ArrowException, TypeError) as error:
-        raise DataError(f"a column changes its type on the way: {error}") from error
-
-
-def blocks(tables: Iterator[pa.Table], rows: int = BLOCK_ROWS) -> Iterator[pa.Table]:
-    """The same rows in tables of exactly so many, but for the last; none when there are none."""
-    parts: list[pa.Table] = []
-    held = 0
-    for table in tables:
-        begin = 0
-        while begin < table.num_rows:
-            part = table.slice(begin, rows - held)
-            begin += part.num_rows
-            held += part.num_rows
-            parts.append(part)
-            if held == rows:
-                yield joined_tables(parts)
-                parts, held = [], 0
-    if parts:
-        yield joined_tables(parts)
+    return replace(source, tables=tables)

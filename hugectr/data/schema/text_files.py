@@ -19,6 +19,14 @@ import pyarrow as pa
 from hugectr.base.errors import DataError
 from hugectr.data.regular_file import open_regular
 from hugectr.data.schema.json_depth import nests_deeper
+from hugectr.data.schema.text_places import (
+    Scan,
+    find_in_json,
+    is_utf8,
+    lines_of,
+    recoding,
+    scan_csv,
+)
 
 #: What stands for a missing value in CSV, unless it is in quotes.
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
@@ -32,6 +40,11 @@ _QUOTED = re.compile(rb'"[^"]*"')
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 
 
+def unpacked_name(path: str) -> str:
+    """A path as its ending is looked at: in small letters, without that of what packed it."""
+    return path.lower().removesuffix(".gz").removesuffix(".zst")
+
+
 def _open(path: str) -> pa.NativeFile:
     """The file, unpacked, read by Arrow itself.
 
@@ -40,19 +53,32 @@ def _open(path: str) -> pa.NativeFile:
     """
     with open_regular(path) as file:  # what it leads to, whatever the name leads to later
         opened = pa.OSFile(f"/proc/self/fd/{file.fileno()}")
-    compression = _COMPRESSED.get(os.path.splitext(path)[1])
+    compression = _COMPRESSED.get(os.path.splitext(path.lower())[1])
     return pa.CompressedInputStream(opened, compression) if compression else opened
 
 
+_WAY_OF_COMMAS = "; each line needs a value a name, text with commas quotes"
 #: What Arrow says, and what to do about it.
 _WAYS_OUT = (
     ("straddl", f"; is a quote not closed, or a line longer than {_BLOCK_BYTES >> 20} MiB?"),
     ("invalid UTF8", "; save it as UTF-8 (iconv -f LATIN1 -t UTF-8)"),
     ("from object to array", "; give an object a line (jq -c '.[]' makes them of an array)"),
-    ("CSV parse error: Expected", "; each line needs a value a name, text with commas quotes"),
+    ("CSV parse error: Expected", _WAY_OF_COMMAS),
 )
+_SHOWN_BYTES = 80
+_ROW = re.compile(r"in row (\d+)")
 #: Characters of Arrow's words, which have what stands in the file.
 _MOST_WORDS = 300
+
+
+#: First bytes of files that are no text.
+_PACKED = {
+    b"\x1f\x8b": "packed by gzip: call it {name}.gz",
+    b"\x28\xb5\x2f\xfd": "packed by zstd: call it {name}.zst",
+    b"PK\x03\x04": "a zip file or a spreadsheet: unpack it, or save it as CSV",
+    b"BZh": "packed by bzip2: unpack it",
+    b"\xfd7zXZ": "packed by xz: unpack it",
+}
 
 
 def _damaged(path: str, error: Exception) -> DataError:
@@ -64,13 +90,38 @@ def _damaged(path: str, error: Exception) -> DataError:
     return DataError(f"{path!r} can not be read: {shown}{ways_out}")
 
 
+def _pieces(path: str) -> Iterator[bytes]:
+    """A text file, unpacked, piece by piece."""
+    file = _open(path)  # closed when it goes: a generator holds no `with`
+    while piece := file.read(_BLOCK_BYTES):
+        yield bytes(piece)
+    file.close()
+
+
+def _scan(path: str, names: Sequence[str] | None) -> Scan:
+    """What is wrong with which line of a CSV file, as far as reading it again tells."""
+    try:
+        lines = lines_of(_pieces(path), _BLOCK_BYTES)
+        return scan_csv(lines, _delimiter(path), names, _BLOCK_BYTES)
+    except (OSError, pa.ArrowException):  # damage that is not in its text
+        return Scan(0, 0)
+
+
+def _damaged_csv(path: str, error: Exception, names: Sequence[str] | None) -> DataError:
+    found = _scan(path, names)
+    if not found.what:
+        return _damaged(path, error)
+    ways = "" if "quote" in found.what or "UTF-8" in found.what else _WAY_OF_COMMAS
+    return DataError(f"{path!r} can not be read: {found.place} {found.what}{ways}")
+
+
 def _begin(path: str) -> bytes:
     """The begin of a text file.
 
     Raises
     ------
     DataError
-        When it is no UTF-8 from its first bytes on.
+        When it is no UTF-8 from its first bytes on, or packed and not called so.
     """
     try:
         with _open(path) as file:
@@ -81,6 +132,9 @@ def _begin(path: str) -> bytes:
         raise DataError(f"{path!r} is UTF-16; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)")
     if begin.startswith(b"PAR1"):
         raise DataError(f"{path!r} is a Parquet file: call it *.parquet")
+    for sign, what in _PACKED.items():
+        if begin.startswith(sign):
+            raise DataError(f"{path!r} is {what.format(name=os.path.basename(path))}")
     return begin
 
 
@@ -90,10 +144,15 @@ def _delimiter(path: str) -> str:
     Spreadsheets write semicolons where the comma is for decimals.
     """
     begin = _begin(path)
-    bare = path.removesuffix(".gz").removesuffix(".zst")
-    if bare.endswith(".tsv"):
-        return "\t"
+    names, ended, _ = begin.partition(b"\n")
+    if ended and not is_utf8(names):
+        raise DataError(
+            f"{path!r} can not be read: line 1, the names of its columns, is no UTF-8 "
+            f"({names[:_SHOWN_BYTES]!r}); {recoding(names)}"
+        )
     line = _QUOTED.sub(b"", begin).partition(b"\n")[0]
+    if unpacked_name(path).endswith(".tsv"):
+        return "\t"
     return next((sign for sign in (",", ";", "\t") if sign.encode() in line), ",")
 
 
@@ -115,7 +174,7 @@ def _csv_reader(path: str, names: Sequence[str] | None) -> Any:
             ),
         )
     except (OSError, pa.ArrowException) as error:
-        raise _damaged(path, error) from error
+        raise _damaged_csv(path, error, names) from error
 
 
 def csv_names(path: str) -> list[str]:
@@ -143,13 +202,14 @@ def csv_tables(path: str, names: Sequence[str]) -> Iterator[pa.Table]:
                 end = batch.column(last)[-1].as_py() or ""
             yield pa.Table.from_batches([batch]).select(list(names))
         if "\n" in end and not _ends_with_quote(path):
-            lines = end.count("\n")
+            lines, found = end.count("\n"), _scan(path, ())
             raise DataError(
-                f"{path!r} has a quote that is not closed: its last value, of column {last!r}, has "
-                f"{lines} lines and begins with {end[:40]!r}; close the quote, or double it"
+                f"{path!r} has a quote that is not closed in {found.place}: its last "
+                f"value, of column {last!r}, has {lines} lines and begins with {end[:40]!r}; close "
+                "the quote, or double it"
             )
     except (OSError, pa.ArrowException) as error:
-        raise _damaged(path, error) from error
+        raise _damaged_csv(path, error, read) from error
 
 
 def _ends_with_quote(path: str) -> bool:
@@ -158,17 +218,15 @@ def _ends_with_quote(path: str) -> bool:
     Arrow takes all that follows a quote that is not closed for one value, without a word.
     """
     end = b""
-    with _open(path) as file:
-        while piece := file.read(_BLOCK_BYTES):
-            end = (end + bytes(piece)).rstrip()[-1:]
+    for piece in _pieces(path):
+        end = (end + piece).rstrip()[-1:]
     return end == b'"'
 
 
 def _whole_lines(path: str) -> Iterator[bytes]:
     """A file in blocks that end with a line."""
     rest = b""
-    file = _open(path)  # closed when it goes: a generator holds no `with`
-    while piece := file.read(_BLOCK_BYTES):
+    for piece in _pieces(path):
         end = piece.rfind(b"\n") + 1
         if end == 0:
             rest += piece
@@ -177,7 +235,6 @@ def _whole_lines(path: str) -> Iterator[bytes]:
             continue
         yield rest + piece[:end]
         rest = piece[end:]
-    file.close()
     if rest.strip():
         yield rest
 
@@ -237,6 +294,11 @@ def _json_block(block: bytes) -> pa.Table:
     return table
 
 
+def _rows_on(error: Exception, begin: int) -> Exception:
+    """The error with rows that count from the begin of the file, not of a block."""
+    return DataError(_ROW.sub(lambda said: f"in row {begin + int(said[1])}", str(error)))
+
+
 def json_tables(path: str) -> Iterator[pa.Table]:
     """All columns of a file of JSON objects, one a line.
 
@@ -246,13 +308,26 @@ def json_tables(path: str) -> Iterator[pa.Table]:
         When it is none, or values of a column have different types.
     """
     _begin(path)
+    line, row = 1, 0
     try:
         for block in _whole_lines(path):
-            if not block.strip():
-                continue
-            if nests_deeper(block, _DEEPEST):
-                raise DataError(f"{path!r} has JSON that nests deeper than {_DEEPEST} levels")
-            yield _json_block(block)
+            if block.strip():
+                if nests_deeper(block, _DEEPEST):
+                    raise DataError(f"{path!r} has JSON that nests deeper than {_DEEPEST} levels")
+                if not block.isascii() and not is_utf8(block):  # Arrow does not look
+                    raise DataError(f"{path!r} can not be read: {find_in_json(block, line, row)}")
+                try:
+                    table = _json_block(block)
+                except pa.ArrowException as error:
+                    found = find_in_json(block, line, row)
+                    if "from object to array" in str(error):
+                        raise
+                    if not found:
+                        raise _damaged(path, _rows_on(error, row)) from error
+                    raise DataError(f"{path!r} can not be read: {found}") from error
+                row += table.num_rows
+                yield table
+            line += block.count(b"\n")
     except (OSError, pa.ArrowException) as error:
         raise _damaged(path, error) from error
 

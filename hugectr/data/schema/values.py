@@ -23,16 +23,19 @@ class RowError(DataError):
     Attributes
     ----------
     row : int
-        Counted from 0 through all of the data.
+        Counted from 0 through all of the data, or through the file where there is one.
+    file : str
+        The file of several, in quotes; empty where the data is one.
     """
 
-    def __init__(self, column: str, row: int, what: str) -> None:
-        super().__init__(f"column {column!r}, row {row} (from 0): {what}")
-        self.column, self.row, self.what = column, row, what
+    def __init__(self, column: str, row: int, what: str, file: str = "") -> None:
+        where = f"{file}, " if file else ""
+        super().__init__(f"{where}column {column!r}, row {row} (from 0): {what}")
+        self.column, self.row, self.what, self.file = column, row, what, file
 
-    def at(self, row: int) -> RowError:
+    def at(self, row: int, file: str = "") -> RowError:
         """The same error with the number that the row has elsewhere."""
-        return RowError(self.column, row, self.what)
+        return RowError(self.column, row, self.what, file or self.file)
 
 
 @contextmanager

@@ -59,6 +59,15 @@ def test_a_failure_while_running_is_status_1(config, write_json, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_snapshots_that_can_not_be_written_end_no_training(config, write_json):
+    config["solver"] |= {"snapshot": 2, "snapshot_prefix": "/proc/x/"}
+    done = hctr("train", write_json(config), "--max-iter", 5)
+    assert done.returncode == 2
+    assert "snapshot_prefix: '/proc/x/_dense' can not be written" in done.stderr
+    assert "Finish" not in done.stdout
+    assert hctr("train", write_json(config), "--max-iter", 1).returncode == 0  # before the first
+
+
 def test_train_a_script(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import sys, hugectr\nprint(sys.argv[1:], __name__)\n")

@@ -157,6 +157,10 @@ def test_what_is_missing_is_said(folder: Path, capsys: pytest.CaptureFixture[str
     assert "--label" in capsys.readouterr().err
     assert main(["train", str(folder / "train.csv"), "--label", "clickd"]) != 0
     assert "did you mean 'clicked'" in capsys.readouterr().err
+    lines = (folder / "train.csv").read_text().splitlines(keepends=True)
+    (folder / "pipes.csv").write_text("".join(lines).replace(",", "|"))
+    assert main(["train", str(folder / "pipes.csv"), "--label", "clicked"]) != 0
+    assert "'|' in its name: is that the separator?" in capsys.readouterr().err
 
 
 def test_numbers_and_several_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,8 @@ def test_an_empty_table_is_a_file_without_rows(tmp_path):
 def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     model = built()
     target = tmp_path / "t.parquet"
-    target.write_bytes(b"before")
+    model.export_table("table", target)
+    before = target.read_bytes()
 
     def broken(self):
         raise OSError("disk full")
@@ -92,7 +93,7 @@ def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(vectors.TableSnapshot, "blocks", broken)
     with pytest.raises(OSError, match="disk full"):
         model.export_table("table", target)
-    assert target.read_bytes() == b"before"
+    assert target.read_bytes() == before
     assert not [*tmp_path.glob("*.partial")]
 
 
@@ -136,3 +137,22 @@ def test_names_with_slashes_are_files_of_the_folder_and_apart(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"folder"}
     assert len(list((tmp_path / "folder").iterdir())) == len(names)
     assert np.load(tmp_path / "folder/fm%2Fcategories.key.npy") == 0
+
+
+@pytest.mark.parametrize("kind", ["numpy", "parquet"])
+def test_a_conversion_replaces_an_earlier_one_alone(tmp_path, kind, capsys):
+    built().save(tmp_path / "saved")
+    target = tmp_path / "out"
+    convert = ["model", "convert", str(tmp_path / "saved"), str(target), "--to", kind]
+    for _ in range(2):
+        assert cli.main(convert) == 0
+        names = sorted(path.name for path in target.iterdir())
+    (target / "train.csv").write_text("mine")
+    assert cli.main(convert) == 2
+    assert "'train.csv', which would be lost" in capsys.readouterr().err
+    assert sorted(path.name for path in target.iterdir()) == sorted([*names, "train.csv"])
+    for path in target.iterdir():
+        if path.name != "train.csv":
+            path.unlink()
+    assert cli.main(convert) == 2
+    assert (target / "train.csv").read_text() == "mine"

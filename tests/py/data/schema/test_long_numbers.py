@@ -12,7 +12,7 @@ import pytest
 
 from hugectr.data import CategoricalField, Schema
 from hugectr.data.schema.fields import DenseField, Field
-from hugectr.data.schema.sources import joined_tables
+from hugectr.data.schema.pieces import joined_tables
 
 #: First ids of some systems: 19 digits, the last of int64 and beyond it, all of one float a line.
 FIRST = [1234567890123456789, 2**63 - 4, 2**63 + 5, 2**64 - 8]

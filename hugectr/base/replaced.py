@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files and folders that are written beside, and then take the place of what they may replace."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hugectr.base.errors import InvalidArgument
+from hugectr.base.exchange import exchange
+
+_WAY_OUT = "give another path, or remove it"
+
+
+def refuse_other_file(where: str, path: Path, what: str, is_one: Callable[[Path], bool]) -> None:
+    """Whether a file may be written there: nothing is, or an empty file, or what is replaced.
+
+    Parameters
+    ----------
+    where : str
+        The call, for complaints.
+    path : Path
+    what : str
+        What is replaced, in words.
+    is_one : callable
+        Whether a file that is there is one; errors of files and values mean that it is none.
+
+    Raises
+    ------
+    InvalidArgument
+        When something else is there: data of somebody's.
+    """
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise InvalidArgument(f"{where}: {path} is there and no file; {_WAY_OUT}")
+    try:
+        good = path.stat().st_size == 0 or is_one(path)
+    except (OSError, ValueError):
+        good = False
+    if not good:
+        raise InvalidArgument(f"{where}: {path} is there and no {what}; {_WAY_OUT}")
+
+
+def refuse_other_folder(
+    where: str, folder: Path, what: str, names_of: Callable[[Path], set[str]]
+) -> None:
+    """Whether a folder may be written there: nothing is, or an empty folder, or what is replaced.
+
+    Parameters
+    ----------
+    where, what
+        As of ``refuse_other_file``.
+    folder : Path
+    names_of : callable
+        The names in a folder that is replaced, of which some may be missing; errors of files and
+        values mean that it is none.
+
+    Raises
+    ------
+    InvalidArgument
+        When something else is there, or something else beside it: it would go too.
+    """
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InvalidArgument(f"{where}: {folder} is there and no folder; {_WAY_OUT}")
+    there = sorted(os.listdir(folder))
+    try:
+        own = names_of(folder) if there else set()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        own = set()
+    others = [name for name in there if name not in own and name != "__pycache__"]
+    if others and own:
+        raise InvalidArgument(
+            f"{where}: {folder} has more in it than {what}: {others[0]!r}, which would be lost; "
+            f"{_WAY_OUT}"
+        )
+    if others:
+        raise InvalidArgument(f"{where}: {folder} is there and no {what}; {_WAY_OUT}")
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Where to write a folder that is to be there whole, or as it was before."""
+    folder = Path(os.path.realpath(folder))  # of a link what it leads to; "." has no name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    beside.mkdir()
+    try:
+        yield beside
+        _replace(beside, folder)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _replace(new: Path, folder: Path) -> None:
+    """Let a folder beside another take its name; what had it has the name of the new one then."""
+    if not folder.exists():
+        new.rename(folder)
+        return
+    handle = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if exchange(handle, new.name, folder.name):
+            return
+    finally:
+        os.close(handle)
+    old = new.with_name(f"{new.name}.old")
+    folder.rename(old)
+    new.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
