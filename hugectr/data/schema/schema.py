@@ -137,9 +137,8 @@ class Schema:
            values comes once: ignored as an id; other text: categorical;
         6. integers (also as floats with gaps) of at most 10 different values that come twice on
            average, with one different value in 50 rows or more, of which float64 does not tell all
-           apart, in a column whose name ends in a word such as id, code, user, item or city, or
-           that come twice on average and lie as numbers that were drawn: evenly in a range of
-           which they take less than a hundredth: categorical;
+           apart, in a column whose name ends in a word such as id, code, user or city, or that come
+           twice on average and lie evenly in a range of which they take a hundredth: categorical;
         7. other numbers: dense, scaled to mean 0 and deviation 1, gaps filled with the mean and
            flagged where the sample has some; by their logarithm where the farthest value lies
            over 10 standard deviations from the mean;
