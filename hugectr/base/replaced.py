@@ -90,16 +90,19 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     folder = Path(os.path.realpath(folder))  # of a link what it leads to; "." has no name
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}")
-    beside.mkdir()
+    beside.mkdir()  # as the user's mask has it
     try:
         yield beside
-        _replace(beside, folder)
+        replace_folder(beside, folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _replace(new: Path, folder: Path) -> None:
-    """Let a folder beside another take its name; what had it has the name of the new one then."""
+def replace_folder(new: Path, folder: Path) -> None:
+    """Let a folder beside another take its name; what had it has the name of the new one then.
+
+    At no moment is nothing there, where the system can exchange names; else only for two renames.
+    """
     if not folder.exists():
         new.rename(folder)
         return
@@ -112,4 +115,4 @@ def _replace(new: Path, folder: Path) -> None:
     old = new.with_name(f"{new.name}.old")
     folder.rename(old)
     new.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+    old.rename(new)

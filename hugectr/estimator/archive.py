@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 import tempfile
 import weakref
@@ -12,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from hugectr.base.errors import DataError
-from hugectr.base.exchange import exchange
 
 
 class KeptFolder:
@@ -44,26 +42,6 @@ def copy(folder: Path, target: Path) -> None:
             copied = target / path.relative_to(folder)
             copied.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copied)
-
-
-def replace_folder(new: Path, folder: Path) -> None:
-    """Let a folder beside another take its name; what had it has the name of the new one then.
-
-    At no moment is nothing there, where the system can exchange names; else only for two renames.
-    """
-    if not folder.exists():
-        new.rename(folder)
-        return
-    handle = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        if exchange(handle, new.name, folder.name):
-            return
-    finally:
-        os.close(handle)
-    old = new.with_name(f"{new.name}.old")
-    folder.rename(old)
-    new.rename(folder)
-    old.rename(new)
 
 
 def to_bytes(folder: Path) -> dict[str, bytes]:

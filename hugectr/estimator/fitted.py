@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,18 +13,12 @@ import numpy.typing as npt
 
 from hugectr import checkpoints
 from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.base.replaced import whole_folder
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
 from hugectr.data.schema.encode_source import encode_in_batches, no_samples
 from hugectr.estimator import description
-from hugectr.estimator.archive import (
-    KeptFolder,
-    check_kinds,
-    copy,
-    from_bytes,
-    replace_folder,
-    to_bytes,
-)
+from hugectr.estimator.archive import KeptFolder, check_kinds, copy, from_bytes, to_bytes
 from hugectr.estimator.features import check_columns, source_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Training
@@ -141,14 +133,9 @@ class Fitted(ABC):
         self._model("save")
         assert self._kept is not None
         folder = self._folder_for(path)
-        beside = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}")
-        beside.mkdir(parents=True)  # as the user's mask has it: the kept folder is closed to others
-        try:
+        with whole_folder(folder) as beside:
             copy(self._kept.path, beside)
             description.write(beside / self.DESCRIPTION, self._described())
-            replace_folder(beside, folder)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
 
     def _folder_for(self, path: str | os.PathLike[str]) -> Path:
         """Where ``save`` writes; an InvalidArgument when something else is there."""
