@@ -136,7 +136,8 @@ def test_an_interruption_while_the_package_is_loaded_is_quiet() -> None:
 
 #: As the script that pip writes; it does nothing for a while once everything is loaded.
 _WAITS = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 sys.argv = ["/usr/bin/hugectr", "doctor"]
 print("here", flush=True)
 from hugectr.command import cli
