@@ -18,7 +18,6 @@ from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
-from hugectr.data.schema.values import rows_numbered
 from hugectr.estimator.features import Features, check_columns, features_of, labels_of, weights_of
 from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.parameters import Parameters, seed_of
@@ -83,7 +82,7 @@ class Labelled:
     def encoded(self, schema: Schema, rows: npt.NDArray[np.bool_]) -> EncodedData:
         """The chosen rows as samples."""
         chosen = self.chosen(rows)
-        with rows_numbered(chosen.row_given):
+        with chosen.rows_as_given():
             return weighed(schema.encode(chosen.source), self.weight, rows)
 
     def chosen(self, rows: npt.NDArray[np.bool_]) -> Features:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,11 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.data.schema.files_in_turn import FilesInTurn, rows_of_files
 from hugectr.data.schema.frames import is_pandas
 from hugectr.data.schema.infer import typed
 from hugectr.data.schema.pieces import joined_tables
 from hugectr.data.schema.sources import Source, open_source
-from hugectr.data.schema.values import is_text, one_array, takeable
+from hugectr.data.schema.values import is_text, one_array, rows_numbered, takeable
 from hugectr.estimator.parameters import warn_of_conversion
 from hugectr.interop import to_numpy
 
@@ -38,6 +40,8 @@ class Features:
         Whether they were columns of an array, which has no names.
     given_rows : ndarray of int64, (rows,), or None
         The number that each row had when it was given; None: the same.
+    files : FilesInTurn or None
+        Which of several files the rows were in.
     """
 
     what: str
@@ -45,6 +49,7 @@ class Features:
     untyped: bool = False
     array: bool = False
     given_rows: npt.NDArray[np.int64] | None = None
+    files: FilesInTurn | None = None
 
     @property
     def rows(self) -> int:
@@ -67,6 +72,12 @@ class Features:
     def row_given(self, row: int) -> int:
         """The number that a row had when it was given: errors name that one."""
         return row if self.given_rows is None else int(self.given_rows[row])
+
+    @contextlib.contextmanager
+    def rows_as_given(self) -> Iterator[None]:
+        """Errors inside name rows by their numbers, and files, when they were given."""
+        with rows_of_files(self.files), rows_numbered(self.row_given):
+            yield
 
     def without(self, column: str) -> Features:
         """All columns but one."""
@@ -169,7 +180,8 @@ def features_of(where: str, data: Any) -> Features:
     parts = list(source.tables(source.names))
     if not parts or not sum(part.num_rows for part in parts):
         raise DataError(f"{where}: {source.what} has no rows")
-    return Features(source.what, _takeable(joined_tables(parts)), source.untyped, array)
+    table = _takeable(joined_tables(parts))
+    return Features(source.what, table, source.untyped, array, files=source.files)
 
 
 def _takeable(table: pa.Table) -> pa.Table:
@@ -212,7 +224,11 @@ def labels_of(
             column = column.cast(pa.float64())
         if column.null_count:
             row = int(np.asarray(column.is_null()).argmax())
-            raise DataError(f"{where}: the label {labels!r} is missing in row {row}; drop the row")
+            file, row = ("", row) if features.files is None else features.files.place(row)
+            where_to = f"{where}: {file}" if file else where
+            raise DataError(
+                f"{where_to}: the label {labels!r} is missing in row {row}; drop the row"
+            )
         values = column.to_numpy(zero_copy_only=False)
         return values, labels, features.without(labels)
     name = getattr(labels, "name", None)

@@ -11,7 +11,6 @@ import pyarrow as pa
 from hugectr.base import log
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.schema import IgnoredField, LabelField, Schema
-from hugectr.data.schema.values import rows_numbered
 from hugectr.estimator.features import Features
 
 
@@ -42,7 +41,7 @@ def inferred(
     roles : mapping
         Arguments of ``Schema.infer``, of which some name columns.
     """
-    with rows_numbered(training.row_given):
+    with training.rows_as_given():
         return _inferred(training, label, schema, roles)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data that is evaluated: its labels and columns are checked, and errors say which data it is."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,16 @@ def test_times_are_no_numbers_to_predict(kind: str) -> None:
         CTRRegressor(**QUICK).fit(FRAME, times)
     with pytest.raises(hugectr.InvalidArgument, match="labels of a regressor are numbers"):
         CTRRegressor(**QUICK).fit({**FRAME, "y": times}, "y")
+
+
+def test_errors_of_rows_name_the_file_of_several(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{part}.csv" for part in range(3)]
+    for part, path in enumerate(paths):
+        rows = [f"{'oops' if (part, i) == (1, 7) else i % 9},{i % 2}" for i in range(60)]
+        path.write_text("\n".join(["x,y", *rows]) + "\n")
+    model = CTRClassifier(**QUICK, dense=["x"])
+    with pytest.raises(hugectr.DataError, match=r"1\.csv.*row 7\b"):
+        model.fit([str(path) for path in paths], "y")
+    paths[1].write_text("x,y\n" + "1,1\n" * 5 + "1,\n" + "1,0\n" * 9)
+    with pytest.raises(hugectr.DataError, match=r"1\.csv.*'y' is missing in row 5\b"):
+        CTRClassifier(**QUICK).fit([str(path) for path in paths], "y")
