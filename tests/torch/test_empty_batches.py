@@ -45,3 +45,59 @@ def test_steps_without_a_backward_do_not_count(device):
     rows.zero_grad()
     rows.step()
     assert ours._engine.core.steps() == 0
+
+
+def keys_of(sizes, weighted, generator, device):
+    """Two bags of a feature with so many keys in all, the first one with none of them or all."""
+    batch = {}
+    for name, size in sizes.items():
+        keys = torch.randint(0, ROWS, (size,), generator=generator)
+        cut = size if size % 2 else 0
+        parts = [keys, torch.tensor([0, cut, size])]
+        if weighted:
+            parts.append(torch.rand(size, generator=generator))
+        batch[name] = tuple(part.to(device) for part in parts)
+    return batch
+
+
+@pytest.mark.parametrize("kind", ["un-pooled", "weighted", "pooled"])
+def test_one_table_without_keys(device, kind):
+    """Others of the batch train as by themselves, to the bit; it has no vectors, or zeros."""
+    weighted, generator = kind == "weighted", torch.Generator().manual_seed(7)
+    make = ht.EmbeddingCollection if kind == "un-pooled" else ht.EmbeddingBagCollection
+    more = {"is_weighted": True} if weighted else {}
+    tables = {"item": 2, "user": 4}
+
+    def made(names):
+        optimizer = hugectr.CreateOptimizer(hugectr.Optimizer_t.AdaGrad, hugectr.Update_t.Local)
+        configs = [ht.TableConfig(name, tables[name]) for name in names]
+        return make(configs, optimizer, seed=1, device=device, **more)
+
+    def values(found):
+        return found if isinstance(found, torch.Tensor) else found.values()
+
+    both, alone = made(tables), {name: made([name]) for name in tables}
+    for name, dim in tables.items():  # new rows are drawn by a table's number
+        start = torch.rand(ROWS, dim, generator=generator)
+        for each in (both, alone[name]):
+            each.rows(name).write(torch.arange(ROWS), start)
+    rows = {id(each): each.optimizer(lr=0.1) for each in (both, *alone.values())}
+    for sizes in ((3, 0), (0, 5), (4, 2), (0, 0), (1, 0), (2, 6)):
+        batch = keys_of(dict(zip(tables, sizes, strict=True)), weighted, generator, device)
+        for collection in (both, *alone.values()):
+            rows[id(collection)].zero_grad()
+        found = both(batch)
+        sum(values(found[name]).square().sum() for name in tables).backward()
+        rows[id(both)].step()
+        for name, one in alone.items():
+            own = values(one({name: batch[name]})[name])
+            own.square().sum().backward()
+            rows[id(one)].step()
+            torch.testing.assert_close(values(found[name]), own, rtol=0, atol=0)
+    both.eval()
+    for name, one in alone.items():
+        for ours, theirs in zip(both.rows(name).read(), one.rows(name).read(), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+        empty = {"item": 0, "user": 0} | {name: 3}
+        batch = keys_of(empty, weighted, generator, device)
+        assert values(both(batch)[name]).isfinite().all()

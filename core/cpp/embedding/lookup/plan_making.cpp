@@ -25,7 +25,8 @@ void DeviceLookup::begin_plan(std::span<const SparseTensor> given, PlanSlot slot
     const std::size_t offsets = batch[t].row_offsets.size();
     HCTR_CHECK(train == (slot != PlanSlot::Eval), "embedding '", params.name,
                "': PlanSlot::Eval is for evaluation, the others are for training");
-    HCTR_CHECK(offsets > 1 && (offsets - 1) % params.slot_num == 0, "embedding '", params.name,
+    // A table of which nothing is asked has one offset.
+    HCTR_CHECK(offsets > 0 && (offsets - 1) % params.slot_num == 0, "embedding '", params.name,
                "': ", offsets, " row offsets do not fit ", params.slot_num, " slots");
     TablePlan& own = plan.tables[t];
     own.pin.reset();
