@@ -161,8 +161,8 @@ def CreateOptimizer(
         Which of the optimizers below.
     update_type : Update_t
         Rows of a table a step changes: ``Local`` those of the batch, ``Global`` all of them
-        (moments decay also where a batch has no key), ``LazyGlobal`` the same for Adam, replayed
-        later.
+        (moments decay also where a batch has no key), ``LazyGlobal`` (Adam) nearly the same, but a
+        row is moved by its last update when it is next updated, not before.
     beta1, beta2, epsilon, initial_accu_value, momentum_factor : float
         Fields of optimizers; those that the chosen one does not have are without effect.
     atomic_update : bool
