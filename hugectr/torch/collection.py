@@ -214,13 +214,9 @@ class Collection(torch.nn.Module):
         try:
             bags = self._formed(batch)
         except Exception as error:
-            none = no_samples(self._features, self.device)
-            if torch.compiler.is_compiling():
-                raise
-            if self._engine.group.size == 1:
-                return PlannedBatch(none, pooled=True, error=error)
-            token = self._engine.refuse(error, ahead=True)
-            return PlannedBatch(none, self._is_pooled(none), token)
+            none, alone = no_samples(self._features, self.device), self._engine.group.size == 1
+            token = None if alone else self._engine.refuse(error, ahead=True)
+            return PlannedBatch(none, self._is_pooled(none), token, error if alone else None)
         pooled = self._is_pooled(bags)
         return PlannedBatch(bags, pooled, self._plan(bags, pooled))
 
@@ -239,12 +235,7 @@ class Collection(torch.nn.Module):
             raise
 
     def _formed(self, batch: Any) -> Jagged:
-        bags = jagged(batch, self._features)
-        if bags.weights is not None and not self._takes_weights:
-            raise InvalidArgument(
-                f"a batch has weights, and this {type(self).__name__} takes none; "
-                "EmbeddingBagCollection(..., is_weighted=True) multiplies vectors by them"
-            )
+        bags = jagged(batch, self._features, self._takes_weights)
         self._order(bags.features)
         return bags
 

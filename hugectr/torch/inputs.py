@@ -88,7 +88,7 @@ def no_samples(features: list[str], device: torch.device) -> Jagged:
     )
 
 
-def jagged(batch: Any, features: Sequence[str]) -> Jagged:
+def jagged(batch: Any, features: Sequence[str], weighted: bool = True) -> Jagged:
     """A batch in the one form that collections look up.
 
     Parameters
@@ -106,12 +106,25 @@ def jagged(batch: Any, features: Sequence[str]) -> Jagged:
         on is the key k - 2**64.
     features : sequence of str
         Those that are asked for.
+    weighted : bool
+        Whether weights may be among it.
 
     Raises
     ------
     InvalidArgument
-        When a feature is missing, keys are no integers, or features have unlike numbers of samples.
+        When a feature is missing, keys are no integers, features have unlike numbers of samples, or
+        weights are there that nobody asked for.
     """
+    found = _formed(batch, features)
+    if found.weights is not None and not weighted:
+        raise InvalidArgument(
+            "a batch has weights, and this collection takes none: "
+            "EmbeddingBagCollection(..., is_weighted=True) multiplies vectors by them"
+        )
+    return found
+
+
+def _formed(batch: Any, features: Sequence[str]) -> Jagged:
     if isinstance(batch, Mapping):
         return _of_mapping(batch, features)
     if callable(getattr(batch, "keys", None)) and callable(getattr(batch, "values", None)):
@@ -320,8 +333,8 @@ def _of_nested(name: str, bags: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
     good = ((lengths >= 0) & (lengths <= offsets.diff())).all()
     if not bool(good & (offsets[:1] >= 0).all() & (offsets[-1:] <= values.shape[0]).all()):
         raise InvalidArgument(
-            f"feature {name!r}: the lengths of nested keys go beyond their offsets, or these beyond "
-            f"the {values.shape[0]} keys"
+            f"feature {name!r}: the lengths of nested keys go beyond their offsets, or these "
+            f"beyond the {values.shape[0]} keys"
         )
     ends = offsets_of(lengths)
     moved = torch.repeat_interleave(offsets[: lengths.shape[0]] - ends[:-1], lengths)

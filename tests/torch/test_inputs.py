@@ -401,7 +401,7 @@ def test_keyed_bags_are_as_many_of_each_feature_once(device, form):
         bags(batch(["a", "b"], [1, 2, 1]))
     with pytest.raises(hugectr.InvalidArgument, match="it has feature 'a' twice"):
         bags(batch(["a", "b", "a", "b"], [1, 1, 1, 1]))
-    with pytest.raises(hugectr.InvalidArgument, match="lengths are integers .*as_tensor"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"lengths are integers .*as_tensor"):
         bags(KeyedJagged(["a", "b"], keys, lengths=[2, 2]))
     assert bags(batch(["a", "b"], [1, 1, 1, 1]))["b"].shape == (2, 2)
 
@@ -412,7 +412,11 @@ def test_unsigned_keys_are_the_same_64_bits(device):
     )
     wide = torch.tensor([[-3], [5]], device=device).view(torch.uint64)
     narrow = torch.tensor([[7], [5]], device=device)
-    for kinds in ([wide, narrow], [narrow.to(torch.uint32), wide], [narrow, narrow.to(torch.uint16)]):
+    for kinds in (
+        [wide, narrow],
+        [narrow.to(torch.uint32), wide],
+        [narrow, narrow.to(torch.uint16)],
+    ):
         bags(dict(zip("ab", kinds, strict=True))).values().sum().backward()
         bags.optimizer(lr=0.1).step()
     ends = torch.tensor([0, 1, 2], device=device)
