@@ -437,7 +437,10 @@ def test_embedding_bag_looks_up_ahead_what_it_is_called_with(device, last, weigh
     keys = torch.randint(0, 10, (6,), device=device)
     offsets = torch.tensor([0, 2, 2, 5] + [6] * last, device=device)
     names = ("input", "offsets", "per_sample_weights")
-    calls = [(keys, offsets), (keys.view(2, 3), None)]
+    calls = [(keys, offsets)]
+    if not last:  # with it torch 2.4 itself loses the last sample of keys (B, L)
+        calls.append((keys.view(2, 3), None))
+    assert ours(ours.prefetch(keys.view(2, 3))).shape == (2, 4)
     if weighted:
         calls = [(*call, torch.rand(call[0].shape, device=device)) for call in calls]
     for call in calls:
