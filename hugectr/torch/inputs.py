@@ -154,18 +154,18 @@ def _of_keyed_jagged(batch: Any) -> Jagged:
         good = isinstance(lengths, torch.Tensor) and lengths.dim() == 1
         good = good and _is_integer(lengths.dtype)
         _check_flat("values", "lengths", lengths, "integers of shape (features * B,)", good)
-        offsets = offsets_of(lengths)
+        offsets = offsets_of(_signed(lengths))
     ends = getattr(batch, "_offset_per_key", None)
     splits = _differences(ends) if ends else []
     _check_parts("values", values, offsets, found_weights)
     if len(set(found)) < len(found):
         twice = next(name for name in found if found.count(name) > 1)
         raise InvalidArgument(f"a batch: it has feature {twice!r} twice")
-    if not found or (offsets.shape[0] - 1) % len(found):
+    if found and (offsets.shape[0] - 1) % len(found):
         raise InvalidArgument(
             f"a batch: {offsets.shape[0] - 1} bags are no multiple of its {len(found)} features"
         )
-    return Jagged(values, offsets, found, splits, found_weights)
+    return Jagged(values, _signed(offsets), found, splits, found_weights)
 
 
 def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:
@@ -314,6 +314,11 @@ def _int64(keys: torch.Tensor) -> torch.Tensor:
     return keys.view(torch.int64) if keys.dtype == torch.uint64 else keys.to(torch.int64)
 
 
+def _signed(places: torch.Tensor) -> torch.Tensor:
+    """Offsets or lengths that torch can add."""
+    return _int64(places) if places.dtype in _UNSIGNED else places
+
+
 def _of_nested(name: str, bags: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Keys (n) and offsets (B + 1) of a nested tensor of either layout, with holes or without."""
     if bags.dim() != 2 and bags.size(0):  # without samples torch has it that they are of one
@@ -351,7 +356,7 @@ def _bags(name: str, bags: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tenso
         weights = rest[0] if rest else None
         _check_integers(name, keys)
         _check_parts(name, keys, offsets, weights)
-        return _keys(name, keys), offsets, weights
+        return _keys(name, keys), _signed(offsets), weights
     _check_integers(name, bags)
     if bags.is_nested:
         keys, offsets = _of_nested(name, bags)

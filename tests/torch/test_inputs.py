@@ -422,6 +422,9 @@ def test_unsigned_keys_are_the_same_64_bits(device):
     ends = torch.tensor([0, 1, 2], device=device)
     bags({"a": (wide[:, 0], ends), "b": (narrow[:, 0], ends)})
     bags({"a": torch.nested.nested_tensor_from_jagged(wide[:, 0], ends), "b": narrow})
+    lengths = torch.ones(4, dtype=torch.uint32, device=device)
+    bags(KeyedJagged(["a", "b"], torch.cat([narrow, narrow])[:, 0], lengths=lengths))
+    bags({"a": (wide[:, 0], ends.view(torch.uint64)), "b": (narrow[:, 0], ends)})
     assert bags.rows("a").read()[0].tolist() == [-3, 5, 7]
     assert bags.rows("b").read()[0].tolist() == [-3, 5, 7]
 
