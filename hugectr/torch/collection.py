@@ -79,6 +79,7 @@ class Collection(torch.nn.Module):
         self.device = torch.device(device)
         if self.device.type == "cuda" and self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
+        self._takes_weights = False
         self.opt_params = optimizer or CreateOptimizer(Optimizer_t.SGD, Update_t.Local)
 
         def configs() -> list[TableConfig]:
@@ -210,15 +211,16 @@ class Collection(torch.nn.Module):
         PlannedBatch
             To be given to forward, once or more often, in training.
         """
-        pooled = self._is_pooled()
         try:
             bags = self._formed(batch)
         except Exception as error:
-            token = self._engine.refuse(error, ahead=True)  # raises where there are no others
-            return PlannedBatch(no_samples(self._features, self.device), pooled, token)
+            none, alone = no_samples(self._features, self.device), self._engine.group.size == 1
+            token = None if alone else self._engine.refuse(error, ahead=True)
+            return PlannedBatch(none, self._is_pooled(none), token, error if alone else None)
+        pooled = self._is_pooled(bags)
         return PlannedBatch(bags, pooled, self._plan(bags, pooled))
 
-    def _is_pooled(self) -> bool:
+    def _is_pooled(self, bags: Jagged) -> bool:
         """Whether forward asks for a vector a bag."""
         return True
 
@@ -233,7 +235,7 @@ class Collection(torch.nn.Module):
             raise
 
     def _formed(self, batch: Any) -> Jagged:
-        bags = jagged(batch, self._features)
+        bags = jagged(batch, self._features, self._takes_weights)
         self._order(bags.features)
         return bags
 
@@ -256,10 +258,13 @@ class Collection(torch.nn.Module):
     def _planned(self, batch: Any) -> PlannedBatch:
         """A batch as forward got it: one that was looked up ahead, or any."""
         if isinstance(batch, PlannedBatch):
+            if batch.error is not None:
+                raise batch.error
             if batch.token is not None and not torch.compiler.is_compiling():
                 self._engine.heard(batch.token)
             return batch
-        return PlannedBatch(self._form(batch), self._is_pooled())
+        bags = self._form(batch)
+        return PlannedBatch(bags, self._is_pooled(bags))
 
     def _arguments(self, batch: Jagged, pooled: bool) -> tuple[Any, ...]:
         """What the operators take of a batch."""

@@ -11,6 +11,9 @@ import torch
 
 from hugectr.base.errors import InvalidArgument
 
+#: Integers that torch makes no other types of by itself.
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+
 #: What bags are that come as a tuple.
 _PARTS = "(values, offsets) or (values, offsets, weights)"
 
@@ -65,11 +68,14 @@ class PlannedBatch:
         Whether it was looked up for a vector a bag.
     token : Tensor, (1,), or None
         None: it is yet to be looked up.
+    error : Exception or None
+        What its forward raises, where it is no batch.
     """
 
     batch: Jagged
     pooled: bool
     token: torch.Tensor | None = None
+    error: Exception | None = None
 
 
 def no_samples(features: list[str], device: torch.device) -> Jagged:
@@ -82,7 +88,7 @@ def no_samples(features: list[str], device: torch.device) -> Jagged:
     )
 
 
-def jagged(batch: Any, features: Sequence[str]) -> Jagged:
+def jagged(batch: Any, features: Sequence[str], weighted: bool = True) -> Jagged:
     """A batch in the one form that collections look up.
 
     Parameters
@@ -94,16 +100,31 @@ def jagged(batch: Any, features: Sequence[str]) -> Jagged:
         - a mapping feature -> bags
         - bags, where one feature is asked for
         Bags are a tensor (B, L) of L keys a sample, a tensor (B,) of one key a sample, a nested
-        tensor of jagged layout, or a tuple (values, offsets) or (values, offsets, weights) with
-        B or B + 1 offsets.
+        tensor (of jagged layout, with or without lengths, or strided) with a list of keys a sample,
+        or a tuple (values, offsets) or (values, offsets, weights) with B + 1 offsets, the last of
+        them the number of keys. Keys of uint64 are taken as int64 of the same 64 bits: k from 2**63
+        on is the key k - 2**64.
     features : sequence of str
         Those that are asked for.
+    weighted : bool
+        Whether weights may be among it.
 
     Raises
     ------
     InvalidArgument
-        When a feature is missing, keys are no integers, or features have unlike numbers of samples.
+        When a feature is missing, keys are no integers, features have unlike numbers of samples, or
+        weights are there that nobody asked for.
     """
+    found = _formed(batch, features)
+    if found.weights is not None and not weighted:
+        raise InvalidArgument(
+            "a batch has weights, and this collection takes none: "
+            "EmbeddingBagCollection(..., is_weighted=True) multiplies vectors by them"
+        )
+    return found
+
+
+def _formed(batch: Any, features: Sequence[str]) -> Jagged:
     if isinstance(batch, Mapping):
         return _of_mapping(batch, features)
     if callable(getattr(batch, "keys", None)) and callable(getattr(batch, "values", None)):
@@ -129,11 +150,22 @@ def _of_keyed_jagged(batch: Any) -> Jagged:
     if offsets is None and callable(getattr(batch, "offsets", None)):
         offsets = batch.offsets()
     if offsets is None:
-        offsets = offsets_of(batch.lengths())
+        lengths = batch.lengths()
+        good = isinstance(lengths, torch.Tensor) and lengths.dim() == 1
+        good = good and _is_integer(lengths.dtype)
+        _check_flat("values", "lengths", lengths, "integers of shape (features * B,)", good)
+        offsets = offsets_of(_signed(lengths))
     ends = getattr(batch, "_offset_per_key", None)
     splits = _differences(ends) if ends else []
     _check_parts("values", values, offsets, found_weights)
-    return Jagged(values, offsets, found, splits, found_weights)
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise InvalidArgument(f"a batch: it has feature {twice!r} twice")
+    if found and (offsets.shape[0] - 1) % len(found):
+        raise InvalidArgument(
+            f"a batch: {offsets.shape[0] - 1} bags are no multiple of its {len(found)} features"
+        )
+    return Jagged(values, _signed(offsets), found, splits, found_weights)
 
 
 def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:
@@ -184,7 +216,9 @@ def _of_one_shape(parts: Sequence[Any], features: Sequence[str]) -> Jagged | Non
     for name, part in zip(features, parts, strict=True):
         _check_integers(name, part)
     samples, width = first.shape[0], first.shape[1] if first.dim() == 2 else 1
-    values = torch.cat(list(parts)).reshape(-1).to(torch.int64)
+    alone = any(part.dtype in _UNSIGNED for part in parts)  # go with no other type
+    values = torch.cat([_int64(part) for part in parts] if alone else list(parts))
+    values = values.reshape(-1).to(torch.int64)
     offsets = torch.arange(samples * len(parts) + 1, device=first.device) * width
     return Jagged(values, offsets, list(features), [samples * width] * len(parts))
 
@@ -248,27 +282,68 @@ def _check_integers(name: str, keys: torch.Tensor) -> None:
 def _check_flat(name: str, what: str, tensor: torch.Tensor, size: str, good: bool) -> None:
     """Complains about a tensor beside the keys that is not as they are."""
     if not (isinstance(tensor, torch.Tensor) and good):
-        shape = tuple(tensor.shape) if isinstance(tensor, torch.Tensor) else type(tensor).__name__
-        kind = f" of {tensor.dtype}" if isinstance(tensor, torch.Tensor) else ""
-        raise InvalidArgument(f"feature {name!r}: {what} are {size}, found {shape}{kind}")
+        found = f"{type(tensor).__name__}: torch.as_tensor makes a tensor"
+        if isinstance(tensor, torch.Tensor):
+            shape = "a nested tensor" if tensor.is_nested else tuple(tensor.shape)
+            found = f"{shape} of {tensor.dtype}"
+        raise InvalidArgument(f"feature {name!r}: {what} are {size}, found {found}")
 
 
 def _check_parts(
     name: str, keys: torch.Tensor, offsets: torch.Tensor, weights: torch.Tensor | None
 ) -> None:
     """Complains about keys, offsets and weights that do not go together by shape or type."""
-    _check_flat(name, "values", keys, "of shape (n,)", keys.dim() == 1)
+    good = keys.dim() == 1 and not keys.is_nested
+    _check_flat(name, "values", keys, "of shape (n,)", good)
     good = isinstance(offsets, torch.Tensor) and offsets.dim() == 1 and offsets.shape[0] > 0
     good = good and _is_integer(offsets.dtype)
     _check_flat(name, "offsets", offsets, "integers of shape (B + 1,)", good)
     if weights is not None:
-        good = isinstance(weights, torch.Tensor) and weights.shape == keys.shape
+        good = isinstance(weights, torch.Tensor) and not weights.is_nested
+        good = good and weights.shape == keys.shape
         _check_flat(name, "weights", weights, f"one a key, shape {tuple(keys.shape)}", good)
 
 
 def _keys(name: str, keys: torch.Tensor) -> torch.Tensor:
     _check_integers(name, keys)
-    return keys.to(torch.int64).contiguous()
+    return _int64(keys).contiguous()
+
+
+def _int64(keys: torch.Tensor) -> torch.Tensor:
+    """Keys as int64; those of uint64 have the same bits."""
+    return keys.view(torch.int64) if keys.dtype == torch.uint64 else keys.to(torch.int64)
+
+
+def _signed(places: torch.Tensor) -> torch.Tensor:
+    """Offsets or lengths that torch can add."""
+    return _int64(places) if places.dtype in _UNSIGNED else places
+
+
+def _of_nested(name: str, bags: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys (n) and offsets (B + 1) of a nested tensor of either layout, with holes or without."""
+    if bags.dim() != 2 and bags.size(0):  # without samples torch has it that they are of one
+        raise InvalidArgument(
+            f"feature {name!r}: nested keys have {bags.dim()} dimensions, not 2: a list of keys a "
+            "sample"
+        )
+    if bags.layout != torch.jagged:
+        parts = [_int64(part).reshape(-1) for part in bags.unbind()]
+        counts = torch.tensor([part.shape[0] for part in parts], dtype=torch.int64, device="cpu")
+        none = torch.empty(0, dtype=torch.int64, device=bags.device)
+        return torch.cat([none, *parts]), offsets_of(counts).to(bags.device)
+    values, offsets, lengths = _int64(bags.values()), bags.offsets(), bags.lengths()
+    if lengths is None:
+        return values, offsets
+    # Behind the keys of a sample are others that are of none.
+    good = ((lengths >= 0) & (lengths <= offsets.diff())).all()
+    if not bool(good & (offsets[:1] >= 0).all() & (offsets[-1:] <= values.shape[0]).all()):
+        raise InvalidArgument(
+            f"feature {name!r}: the lengths of nested keys go beyond their offsets, or these "
+            f"beyond the {values.shape[0]} keys"
+        )
+    ends = offsets_of(lengths)
+    moved = torch.repeat_interleave(offsets[: lengths.shape[0]] - ends[:-1], lengths)
+    return values[moved + torch.arange(moved.shape[0], device=values.device)], ends
 
 
 def _bags(name: str, bags: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
@@ -281,10 +356,12 @@ def _bags(name: str, bags: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tenso
         weights = rest[0] if rest else None
         _check_integers(name, keys)
         _check_parts(name, keys, offsets, weights)
-        return _keys(name, keys), offsets, weights
+        return _keys(name, keys), _signed(offsets), weights
     _check_integers(name, bags)
     if bags.is_nested:
-        return _keys(name, bags.values()), bags.offsets(), None
+        keys, offsets = _of_nested(name, bags)
+        _check_parts(name, keys, offsets, None)
+        return _keys(name, keys), offsets, None
     if bags.dim() not in (1, 2):
         raise InvalidArgument(f"feature {name!r}: keys have shape {tuple(bags.shape)}, not (B, L)")
     samples = bags.shape[0]

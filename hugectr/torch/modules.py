@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.torch.collection import Collection
 from hugectr.torch.configs import TableConfig
-from hugectr.torch.inputs import PlannedBatch, jagged
+from hugectr.torch.inputs import Jagged, PlannedBatch
 from hugectr.torch.vectors import JaggedVectors, PooledVectors
 
 
@@ -27,7 +28,13 @@ class EmbeddingBagCollection(Collection):
     tables, optimizer, device, dtype, seed, fused
         As in ``Collection``.
     is_weighted : bool
-        Batches have a weight a key, which multiplies its vector, and get a gradient to it.
+        Batches have a weight a key, which multiplies its vector, and get a gradient to it. Tables
+        then have pooling ``"sum"``. Without it a batch with weights is an error.
+
+    Raises
+    ------
+    InvalidArgument
+        When ``is_weighted`` comes with a table of pooling ``"mean"``.
 
     Examples
     --------
@@ -42,7 +49,9 @@ class EmbeddingBagCollection(Collection):
 
     def __init__(self, tables: Sequence[Any], *args: Any, is_weighted: bool = False, **kwargs: Any):
         super().__init__(tables, *args, **kwargs)
-        self.is_weighted = is_weighted
+        self.is_weighted = self._takes_weights = is_weighted
+        if is_weighted:
+            self._check_pooling()
         self._feature_dims = {
             name: table.embedding_dim for table in self.configs for name in table.feature_names
         }
@@ -58,7 +67,8 @@ class EmbeddingBagCollection(Collection):
         Raises
         ------
         InvalidArgument
-            When a feature is missing, or weights where they are asked for.
+            When a feature is missing, or weights where they are asked for, and when weights are
+            there where they are not.
         """
         planned = self._planned(batch)
         if self.is_weighted:
@@ -66,22 +76,31 @@ class EmbeddingBagCollection(Collection):
         (values,) = self._look_up(planned, beside=True)
         return PooledVectors(values, self._feature_dims)
 
-    def _is_pooled(self) -> bool:
+    def _is_pooled(self, bags: Jagged) -> bool:
         return not self.is_weighted
+
+    def _formed(self, batch: Any) -> Jagged:
+        bags = super()._formed(batch)
+        if self.is_weighted and bags.weights is None:
+            raise InvalidArgument("a batch has no weights, and is_weighted asks for one a key")
+        return bags
+
+    def _check_pooling(self) -> None:
+        for table in self.configs:
+            if table.pooling != "sum":
+                raise InvalidArgument(
+                    f"table {table.name!r}: weights (is_weighted, per_sample_weights) go with "
+                    f"pooling 'sum', found {table.pooling!r}"
+                )
 
     def _weighted(self, planned: PlannedBatch) -> dict[str, torch.Tensor]:
         """Rows of all keys, then their weighted sums: so weights get their gradient by autograd."""
         batch = planned.batch
-        if batch.weights is None:
-            raise InvalidArgument("a batch has no weights, and is_weighted asks for one a key")
+        assert batch.weights is not None  # see _formed()
         weights = batch.weights.to(self.dtype)
         rows = self._jagged(planned)
         result = {}
-        for name, table, start, count in self._keys_of(batch):
-            if self.configs[table].pooling != "sum":
-                raise InvalidArgument(
-                    f"table {self.configs[table].name!r}: is_weighted goes with pooling 'sum'"
-                )
+        for name, _, start, count in self._keys_of(batch):
             result[name] = functional.embedding_bag(
                 torch.arange(count, device=batch.values.device),
                 rows[name].values(),
@@ -106,8 +125,17 @@ class EmbeddingCollection(Collection):
         """
         return self._jagged(self._planned(batch))
 
-    def _is_pooled(self) -> bool:
+    def _is_pooled(self, bags: Jagged) -> bool:
         return False
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What an ``EmbeddingBag`` was called with."""
+
+    keys: Any
+    offsets: Any
+    weights: Any
 
 
 class EmbeddingBag(EmbeddingBagCollection):
@@ -139,39 +167,111 @@ class EmbeddingBag(EmbeddingBagCollection):
     ) -> None:
         table = TableConfig("table", embedding_dim, ("keys",), mode, max_rows, initial_bound)
         super().__init__([table], optimizer, **kwargs)
+        self._takes_weights = True
         self.include_last_offset = include_last_offset
 
     def forward(
-        self,
-        batch: torch.Tensor | PlannedBatch,
-        offsets: torch.Tensor | None = None,
-        per_sample_weights: torch.Tensor | None = None,
+        self, input: Any, offsets: Any = None, per_sample_weights: Any = None
     ) -> torch.Tensor:
         """Vectors (B, d).
 
         Parameters
         ----------
-        batch : Tensor, (B, L), or (n,) with offsets
-            int64 keys; or what ``prefetch`` returned.
+        input : Tensor, (B, L), or (n,) with offsets, or nested with a list of keys a sample
+            int64 keys; or a tuple of all arguments, (keys, offsets) or (keys, offsets, weights); or
+            a mapping or an object as ``EmbeddingBagCollection`` takes it, whose one feature is
+            ``"keys"``; or what ``prefetch`` returned.
         offsets : Tensor, (B,), or (B + 1,) with ``include_last_offset``
         per_sample_weights : Tensor of the shape of the keys, optional
-            A factor a key; ``mode="sum"`` only.
+            A factor a key; ``mode="sum"`` only, and not of nested keys.
+
+        Raises
+        ------
+        InvalidArgument
+            When these do not go together.
         """
-        if isinstance(batch, PlannedBatch):
-            return self._look_up(batch)[0]
-        keys = batch
-        if offsets is None:
-            if keys.dim() != 2:
+        planned = self._planned(_called(input, offsets, per_sample_weights))
+        if planned.batch.weights is not None:
+            return self._weighted(planned)["keys"]
+        return self._look_up(planned)[0]
+
+    def prefetch(
+        self, input: Any, offsets: Any = None, per_sample_weights: Any = None
+    ) -> PlannedBatch:
+        """Look keys up ahead of the forward that uses them; see ``Collection.prefetch``.
+
+        Parameters
+        ----------
+        input, offsets, per_sample_weights
+            As forward takes them.
+
+        Returns
+        -------
+        PlannedBatch
+            To be given to forward, alone.
+        """
+        return super().prefetch(_called(input, offsets, per_sample_weights))
+
+    def _is_pooled(self, bags: Jagged) -> bool:
+        return bags.weights is None
+
+    def _formed(self, batch: Any) -> Jagged:
+        if isinstance(batch, _Call):
+            batch = {"keys": self._bags_of(batch)}
+        bags = Collection._formed(self, batch)  # weights are there, or not
+        if bags.weights is not None:
+            self._check_pooling()
+        return bags
+
+    def _bags_of(self, call: _Call) -> Any:
+        """Bags as collections take them, of what they are to ``nn.EmbeddingBag``."""
+        keys, offsets, weights = call.keys, call.offsets, call.weights
+        for what, found in (("input", keys), ("offsets", offsets), ("per_sample_weights", weights)):
+            if not isinstance(found, torch.Tensor) and (found is not None or what == "input"):
                 raise InvalidArgument(
-                    f"EmbeddingBag: keys of shape {tuple(keys.shape)} need offsets, or (B, L)"
+                    f"EmbeddingBag: {what} is a tensor, found {type(found).__name__}: "
+                    "torch.as_tensor makes one"
                 )
+        if keys.is_nested:
+            if offsets is not None or weights is not None:
+                raise InvalidArgument(
+                    "EmbeddingBag: nested keys have their own offsets, and no per_sample_weights; "
+                    "give keys, offsets and weights"
+                )
+            return keys
+        if weights is not None and (weights.is_nested or weights.shape != keys.shape):
+            shape = "nested" if weights.is_nested else tuple(weights.shape)
+            raise InvalidArgument(
+                "EmbeddingBag: per_sample_weights must have the same shape as the input, "
+                f"{tuple(keys.shape)}, found {shape}"
+            )
+        if keys.dim() != (2 if offsets is None else 1):
+            raise InvalidArgument(
+                f"EmbeddingBag: keys have shape {tuple(keys.shape)}; they are (n,) with offsets, "
+                "or (B, L) without"
+            )
+        if offsets is None:
             offsets = torch.arange(keys.shape[0] + 1, device=keys.device) * keys.shape[1]
         elif not self.include_last_offset:
+            if offsets.dim() != 1:
+                raise InvalidArgument(
+                    f"EmbeddingBag: offsets have shape {tuple(offsets.shape)}, not (B,)"
+                )
             offsets = torch.cat([offsets, offsets.new_full((1,), keys.shape[0])])
-        parts = [keys.reshape(-1), offsets]
-        if per_sample_weights is not None:
-            parts.append(per_sample_weights.reshape(-1))
-        bags = jagged({"keys": tuple(parts)}, self._features)
-        if per_sample_weights is not None:
-            return self._weighted(PlannedBatch(bags, pooled=False))["keys"]
-        return self._look_up(PlannedBatch(bags, pooled=True))[0]
+        if weights is None:
+            return keys.reshape(-1), offsets
+        return keys.reshape(-1), offsets, weights.reshape(-1)
+
+
+def _called(keys: Any, offsets: Any, weights: Any) -> Any:
+    """What a collection is asked with, of the arguments of an ``EmbeddingBag``."""
+    if isinstance(keys, tuple) and len(keys) in (2, 3) and offsets is None and weights is None:
+        return _Call(*keys, *[None] * (3 - len(keys)))
+    other = isinstance(keys, (PlannedBatch, Mapping)) or callable(getattr(keys, "keys", None))
+    if not other:
+        return _Call(keys, offsets, weights)
+    if offsets is not None or weights is not None:
+        raise InvalidArgument(
+            f"EmbeddingBag: {type(keys).__name__} has its own offsets and weights; give it alone"
+        )
+    return keys

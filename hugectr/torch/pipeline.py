@@ -44,16 +44,31 @@ def pipeline(
     ------
     tuple
         The batch, and what is to be given to the collection for it.
+
+    Raises
+    ------
+    Exception
+        What a loader or ``keys`` raises, of one process when the batches before are given out. What
+        is wrong with a batch is said by its forward.
     """
     batches = iter(loader)
     before: tuple[T, PlannedBatch, Any] | None = None
     while True:
         with nullcontext() if stream is None else torch.cuda.stream(stream):
-            found = list(islice(batches, 1))
-            planned = [collection.prefetch(keys(each)) for each in found]
+            found: list[T] = []
+            late: Exception | None = None
+            try:
+                found = list(islice(batches, 1))
+                planned = [collection.prefetch(keys(each)) for each in found]
+            except Exception as error:
+                if collection._engine.group.size > 1:  # the others wait for what it has not asked
+                    raise
+                late = error
             made = None if stream is None else stream.record_event()
         if before is not None:
             yield _begun(*before)
+        if late is not None:
+            raise late
         if not found:
             return
         before = found[0], planned[0], made

@@ -148,3 +148,45 @@ def test_a_wrong_batch_that_nobody_uses_is_in_nobodys_way(device):
     gc.collect()
     optimizer.zero_grad()
     assert [each[0].tolist() for each in contents(collection)] == [[3]] * 3
+
+
+@pytest.mark.parametrize("bad", ["no feature", "keys of float", "a loader", "a call for keys"])
+def test_a_bad_batch_is_in_nobodys_way_until_its_turn(device, bad):
+    """A pipeline raised of it while the good one before was yet to be given out."""
+    collection = collection_of(device)
+    optimizer = collection.optimizer(lr=0.1)
+    good = batch_of(torch.Generator().manual_seed(4), device)
+    wrong = {"no feature": {"a": good["a"]}, "keys of float": {**good, "b": good["b"][0].float()}}
+
+    def loader():
+        yield good
+        yield good
+        if bad == "a loader":
+            raise OSError("a loader")
+        yield wrong.get(bad)
+        yield good
+
+    def keys(batch):
+        if batch is None:
+            raise OSError("a call for keys")
+        return batch
+
+    steps = ht.pipeline(loader(), collection, keys)
+    for _ in range(2):
+        batch, planned = next(steps)
+        assert batch is good
+        train(collection, optimizer, planned)
+    if bad in wrong:
+        batch, planned = next(steps)
+        assert batch is wrong[bad]
+        said = "no feature 'b'" if bad == "no feature" else "keys are integers, found torch.float32"
+        for _ in range(2):
+            with pytest.raises(hugectr.InvalidArgument, match=said):
+                collection(planned)
+            with torch.no_grad(), pytest.raises(hugectr.InvalidArgument, match=said):
+                collection(planned)
+        train(collection, optimizer, next(steps)[1])
+    else:
+        with pytest.raises(OSError, match=bad):
+            next(steps)
+    assert list(steps) == []

@@ -304,3 +304,210 @@ def test_bags_that_are_not_in_the_keys_are_refused(device, offsets):
     with pytest.raises(hugectr.InvalidArgument, match="a batch: "):
         bags({"item": keys})
     assert len(bags.rows()) == 0
+
+
+def nested_of(bags, device, layout):
+    return torch.nested.nested_tensor(
+        [torch.tensor(bag, device=device) for bag in bags], dtype=torch.int64, layout=layout
+    )
+
+
+def with_holes(device):
+    """Keys 1 to 8 in bags [1, 2] and [5]."""
+    return torch.nested.nested_tensor_from_jagged(
+        torch.arange(1, 9, device=device),
+        torch.tensor([0, 4, 8], device=device),
+        lengths=torch.tensor([2, 1], device=device),
+    )
+
+
+def narrowed(device):
+    """Bags [1, 2, 3] and [5] of a table of keys."""
+    starts = torch.tensor([1, 0], device=device), torch.tensor([3, 1], device=device)
+    keys = torch.tensor([[0, 1, 2, 3], [5, 6, 7, 8]], device=device)
+    return torch.nested.narrow(keys, 1, *starts, layout=torch.jagged)
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        (with_holes, [[1, 2], [5]]),
+        (narrowed, [[1, 2, 3], [5]]),
+        (lambda device: nested_of([[1, 2], [], [9]], device, torch.strided), [[1, 2], [], [9]]),
+        (lambda device: nested_of([], device, torch.strided), []),
+        (lambda device: nested_of([[4], [1, 2]], device, torch.jagged), [[4], [1, 2]]),
+    ],
+)
+def test_nested_keys_are_those_within_their_lengths(device, made, wanted):
+    """What lies between bags was looked up as if it were in them."""
+    bag = ht.EmbeddingBag(2, mode="sum", device=device)
+    bags = ht.EmbeddingBagCollection(
+        [ht.TableConfig("a", 2, ["a"]), ht.TableConfig("b", 3, ["b"])], device=device
+    )
+    rows = ht.EmbeddingCollection([ht.TableConfig("a", 2)], device=device)
+    keys = torch.arange(1, 10)
+    for table in (bag.rows(), bags.rows("a"), bags.rows("b"), rows.rows()):
+        dim = table._config.embedding_dim
+        table.write(keys, keys[:, None].float().expand(-1, dim))
+    nested, sums = made(device), [float(sum(each)) for each in wanted]
+    dense = torch.ones(len(wanted), 1, dtype=torch.int64, device=device)
+    assert bag(nested)[:, 0].tolist() == sums
+    assert bags({"a": nested, "b": dense})["a"][:, 0].tolist() == sums
+    found = rows(nested)["a"]
+    assert found.values()[:, 0].tolist() == [key for each in wanted for key in each]
+    assert found.lengths().tolist() == [len(each) for each in wanted]
+
+
+def test_nested_keys_that_are_no_bags_are_refused(device):
+    bag = ht.EmbeddingBag(2, device=device)
+    bags = ht.EmbeddingBagCollection([ht.TableConfig("a", 2)], device=device)
+    beyond = torch.nested.nested_tensor_from_jagged(
+        torch.arange(8, device=device),
+        torch.tensor([0, 4, 8], device=device),
+        lengths=torch.tensor([2, 5], device=device),
+    )
+    refused = [(beyond, "lengths of nested keys go beyond")]
+    for layout in (torch.jagged, torch.strided):
+        deep = nested_of([[[1, 2], [3, 4]], [[5, 6]]], device, layout)
+        refused.append((deep, "nested keys have 3 dimensions"))
+        ends = torch.tensor([0, 2], device=device)
+        flat = nested_of([[1, 2]], device, layout)
+        refused.append(((flat, ends), "values are of shape .n,., found a nested tensor"))
+    for keys, said in refused:
+        with pytest.raises(hugectr.InvalidArgument, match=said):
+            bags(keys)
+        with pytest.raises(hugectr.InvalidArgument, match=said):
+            bags({"a": keys})
+    for keys, said in refused[:2]:
+        with pytest.raises(hugectr.InvalidArgument, match=said):
+            bag(keys)
+    assert len(bags.rows()) == len(bag.rows()) == 0
+
+
+@pytest.mark.parametrize("form", ["offsets", "lengths"])
+def test_keyed_bags_are_as_many_of_each_feature_once(device, form):
+    bags = ht.EmbeddingBagCollection(
+        [ht.TableConfig("a", 2), ht.TableConfig("b", 2)], device=device
+    )
+    keys = torch.arange(4, device=device)
+
+    def batch(names, lengths):
+        own = torch.tensor(lengths, device=device)
+        if form == "offsets":
+            own = torch.cat([own.new_zeros(1), own.cumsum(0)])
+        return KeyedJagged(names, keys, **{form: own})
+
+    with pytest.raises(hugectr.InvalidArgument, match="3 bags are no multiple of its 2 features"):
+        bags(batch(["a", "b"], [1, 2, 1]))
+    with pytest.raises(hugectr.InvalidArgument, match="it has feature 'a' twice"):
+        bags(batch(["a", "b", "a", "b"], [1, 1, 1, 1]))
+    with pytest.raises(hugectr.InvalidArgument, match=r"lengths are integers .*as_tensor"):
+        bags(KeyedJagged(["a", "b"], keys, lengths=[2, 2]))
+    assert bags(batch(["a", "b"], [1, 1, 1, 1]))["b"].shape == (2, 2)
+
+
+def test_unsigned_keys_are_the_same_64_bits(device):
+    bags = ht.EmbeddingBagCollection(
+        [ht.TableConfig("a", 2), ht.TableConfig("b", 2)], device=device
+    )
+    wide = torch.tensor([[-3], [5]], device=device).view(torch.uint64)
+    narrow = torch.tensor([[7], [5]], device=device)
+    for kinds in (
+        [wide, narrow],
+        [narrow.to(torch.uint32), wide],
+        [narrow, narrow.to(torch.uint16)],
+    ):
+        bags(dict(zip("ab", kinds, strict=True))).values().sum().backward()
+        bags.optimizer(lr=0.1).step()
+    ends = torch.tensor([0, 1, 2], device=device)
+    bags({"a": (wide[:, 0], ends), "b": (narrow[:, 0], ends)})
+    bags({"a": torch.nested.nested_tensor_from_jagged(wide[:, 0], ends), "b": narrow})
+    lengths = torch.ones(4, dtype=torch.uint32, device=device)
+    bags(KeyedJagged(["a", "b"], torch.cat([narrow, narrow])[:, 0], lengths=lengths))
+    bags({"a": (wide[:, 0], ends.view(torch.uint64)), "b": (narrow[:, 0], ends)})
+    assert bags.rows("a").read()[0].tolist() == [-3, 5, 7]
+    assert bags.rows("b").read()[0].tolist() == [-3, 5, 7]
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_embedding_bag_looks_up_ahead_what_it_is_called_with(device, last, weighted):
+    """Of (keys, offsets) the last sample was lost, and so were weights."""
+    ours = ht.EmbeddingBag(4, mode="sum", include_last_offset=last, device=device)
+    plain = torch.nn.EmbeddingBag(10, 4, mode="sum", include_last_offset=last, device=device)
+    ht.import_embedding_bag(ours, plain)
+    optimizers = [ours.optimizer(lr=0.1), torch.optim.SGD(plain.parameters(), lr=0.1)]
+    keys = torch.randint(0, 10, (6,), device=device)
+    offsets = torch.tensor([0, 2, 2, 5] + [6] * last, device=device)
+    names = ("input", "offsets", "per_sample_weights")
+    calls = [(keys, offsets)]
+    if not last:  # with it torch 2.4 itself loses the last sample of keys (B, L)
+        calls.append((keys.view(2, 3), None))
+    assert ours(ours.prefetch(keys.view(2, 3))).shape == (2, 4)
+    if weighted:
+        calls = [(*call, torch.rand(call[0].shape, device=device)) for call in calls]
+    for call in calls:
+        named = dict(zip(names, call, strict=False))
+        wanted = plain(**named)
+        planned = [ours.prefetch(*call), ours.prefetch(**named), ours.prefetch(call)]
+        found = [ours(*call), ours(**named), ours(call), *map(ours, planned)]
+        for each in found:
+            torch.testing.assert_close(each, wanted)
+        del found, planned
+        planned = ours.prefetch(*call)
+        for optimizer, vectors in zip(optimizers, (ours(planned), plain(*call)), strict=True):
+            optimizer.zero_grad()
+            vectors.square().sum().backward()
+            optimizer.step()
+        torch.testing.assert_close(ht.export_embedding_bag(ours, 10), plain.weight.detach().cpu())
+    for batch, planned in ht.pipeline([calls[0]] * 2, ours):
+        torch.testing.assert_close(ours(planned), plain(*batch))
+    by_name = {"keys": (keys, torch.tensor([0, 6], device=device))}
+    assert torch.equal(ours(by_name), ours(ours.prefetch(by_name)))
+
+
+def test_what_embedding_bag_can_not_be_called_with_is_said(device):
+    bag = ht.EmbeddingBag(4, mode="sum", device=device)
+    keys = torch.ones(3, 2, dtype=torch.int64, device=device)
+    weights = torch.ones(2, 3, device=device)
+    flat = keys.reshape(-1)
+    nested = nested_of([[1, 2]], device, torch.jagged)
+    for call, said in (
+        ({"input": keys, "per_sample_weights": weights}, r"same shape as the input, .3, 2., found"),
+        ({"input": [1, 2]}, "input is a tensor, found list: torch.as_tensor makes one"),
+        ({"input": flat, "offsets": [0, 2]}, "offsets is a tensor, found list"),
+        ({"input": keys, "per_sample_weights": [1.0]}, "per_sample_weights is a tensor, found l"),
+        ({"input": flat}, r"keys have shape .6,.; they are .n,. with offsets"),
+        ({"input": keys, "offsets": flat}, r"keys have shape .3, 2.; they are .n,. with offsets"),
+        ({"input": flat, "offsets": keys}, r"offsets have shape .3, 2., not .B,."),
+        ({"input": nested, "offsets": flat}, "nested keys have their own offsets"),
+        ({"input": {"keys": keys}, "offsets": flat}, "dict has its own offsets and weights"),
+        ({"input": keys.float()}, "integers, found torch.float32"),
+    ):
+        with pytest.raises(hugectr.InvalidArgument, match=said):
+            bag(**call)
+    mean = ht.EmbeddingBag(4, device=device)
+    with pytest.raises(hugectr.InvalidArgument, match="pooling 'sum', found 'mean'"):
+        mean(keys, per_sample_weights=torch.ones(3, 2, device=device))
+    assert len(bag.rows()) == len(mean.rows()) == 0
+
+
+def test_weights_go_with_is_weighted_and_that_with_sums(device):
+    """Weights that nobody had asked for were left out without a word."""
+    tables = [ht.TableConfig("item", 4)]
+    keys, offsets = torch.arange(3, device=device), torch.tensor([0, 2, 3], device=device)
+    weights = torch.ones(3, device=device)
+    for kind in (ht.EmbeddingBagCollection, ht.EmbeddingCollection):
+        collection = kind(tables, device=device)
+        for batch in (
+            {"item": (keys, offsets, weights)},
+            KeyedJagged(["item"], keys, offsets=offsets, weights=weights),
+        ):
+            with pytest.raises(hugectr.InvalidArgument, match="is_weighted=True"):
+                collection(batch)
+    weighted = ht.EmbeddingBagCollection(tables, device=device, is_weighted=True)
+    with pytest.raises(hugectr.InvalidArgument, match="no weights, and is_weighted asks"):
+        weighted({"item": (keys, offsets)})
+    tables.append(ht.TableConfig("user", 4, pooling="mean"))
+    with pytest.raises(hugectr.InvalidArgument, match=r"'user': weights \(is_weighted.* 'mean'"):
+        ht.EmbeddingBagCollection(tables, device=device, is_weighted=True)

@@ -146,6 +146,24 @@ def uneven_loader(folder):
     return {"seen": seen}
 
 
+def other_arguments(folder):
+    """Calls of an EmbeddingBag whose arguments do not go together on one process."""
+    rank = dist.get_rank()
+    bag = ht.EmbeddingBag(4, mode="sum", device=job_device())
+    optimizer = bag.optimizer(lr=0.1)
+    keys = torch.tensor([[1, 2 + rank]])
+    weights, unlike = torch.ones(1, 2), torch.ones(2)
+    said = "process 1: .*same shape as the input"
+    for _ in range(2):
+        call = keys, None, unlike if rank else weights
+        refused(said, hugectr.InvalidArgument, bag, *call)
+        refused(said, hugectr.InvalidArgument, bag, bag.prefetch(*call))
+        optimizer.zero_grad()
+        bag(bag.prefetch(keys, None, weights)).sum().backward()
+        optimizer.step()
+        assert len(bag.rows()) == 3
+
+
 def test_collections_that_are_not_the_same(tmp_path):
     run_job(other_collections, tmp_path)
 
@@ -156,3 +174,7 @@ def test_calls_that_are_not_the_same(tmp_path):
 
 def test_a_loader_that_fails(tmp_path):
     run_job(uneven_loader, tmp_path)
+
+
+def test_arguments_that_do_not_go_together_are_refused_by_all(tmp_path):
+    run_job(other_arguments, tmp_path)
