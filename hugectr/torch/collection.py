@@ -337,7 +337,9 @@ class Collection(torch.nn.Module):
     def load(self, path: str | os.PathLike[str]) -> None:
         """Replace all rows by those of a native checkpoint, or of the newest in a folder.
 
-        States come along where the optimizer is the same.
+        Where the kind of optimizer and its ``update_type`` are the same, states and steps come
+        along, and the collection goes on as the run of the checkpoint: ``save`` may add to its
+        folder. Else they begin anew, with a warning.
 
         Raises
         ------
@@ -370,15 +372,7 @@ class Collection(torch.nn.Module):
         if "checkpoint" in state:
             self.load(state["checkpoint"])
             return
-        missing = [table.name for table in self.configs if table.name not in state["tables"]]
-        if missing:
-            raise InvalidArgument(
-                f"state_dict: no table {missing[0]!r}; it has {sorted(state['tables'])}"
-            )
-        same = state["optimizer"] == dict(self.opt_params.to_spec())
-        for table in self.configs:
-            self.rows(table.name).set_state(state["tables"][table.name], states=same)
-        self._engine.core.set_steps(state["steps"] if same else 0)
+        self._checkpoints.take(state, self.configs, self.rows)
 
     def extra_repr(self) -> str:
         """One line a table."""
