@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -13,6 +14,33 @@ import torch
 from hugectr.base.arguments import check_float
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.engine import Engine
+
+
+#: Who reads gradients to do what can not be done to rows: the function of torch, and what is said.
+_REFUSED = {
+    "clip_grad_value_": (
+        "clip_grad_value_ can not clip the gradients of rows, of which there is only the norm "
+        "here: leave rows out of it and make the collection with CreateOptimizer(clip_value=), "
+        "which clips each number of each row"
+    ),
+    "_init_optim_state": (
+        "torch.distributed.checkpoint.state_dict can not have the optimizer of a collection, whose "
+        "rows are no parameters: give it the optimizers of the dense part alone, and save this "
+        "one's state_dict() beside them, rows and their states with hugectr.torch.tables_to_save"
+    ),
+}
+
+
+def _refuse_by_caller() -> None:
+    """Raises where a function reads a gradient that could not do with it what it is about to."""
+    frame: Any = sys._getframe(2)
+    for _ in range(2):  # a comprehension has a frame of its own before Python 3.12
+        if frame is None:
+            return
+        text = _REFUSED.get(frame.f_code.co_name)
+        if text is not None:
+            raise InvalidArgument(text)
+        frame = frame.f_back
 
 
 class _Waiting:
@@ -79,6 +107,7 @@ class RowGradient(torch.Tensor):
     @property
     def grad(self) -> torch.Tensor | None:
         """The norm, of shape (), or None."""
+        _refuse_by_caller()
         return self._waiting.norm(self._table)
 
     @grad.setter
