@@ -101,7 +101,7 @@ class Collection(torch.nn.Module):
         self._engine.features = self._counts
         self._orders: dict[tuple[str, ...], list[int]] = {}  # see _order()
         self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
-        self._trainable = [True] * len(self.configs)
+        self._trainable = self._engine.trainable
         # Neither a parameter nor a buffer: it is nothing but a place in autograd.
         self._anchor = torch.empty(0, device=self.device, requires_grad=True)
         self._optimizer: CollectionOptimizer | None = None
@@ -150,7 +150,10 @@ class Collection(torch.nn.Module):
         return self._optimizer
 
     def freeze(self, *names: str) -> None:
-        """Keep the rows of these tables as they are; without names, of all."""
+        """Keep the rows of these tables as they are; without names, of all.
+
+        Several processes freeze the same tables, between steps: the next step checks it.
+        """
         self._set_trainable(names, False)
 
     def unfreeze(self, *names: str) -> None:

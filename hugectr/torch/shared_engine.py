@@ -135,13 +135,21 @@ class SharedEngine(AskingEngine):
         return own
 
     def step(self, rates: Sequence[float], unscale: torch.Tensor | None) -> None:
-        """One update, on all processes or on none; rates must be the same everywhere."""
-        own = np.array(rates, np.float64)
+        """One update, on all processes or on none; all have the same rates and frozen tables."""
+        own = np.array([*rates, *self.trainable], np.float64)
         with self.call(f"step {self.core.steps() + 1}"):
             every = self._processes.agree(own.tobytes())
         for rank, other in enumerate(every):
             if other != every[0]:
-                found = [np.frombuffer(each).tolist() for each in (every[0], other)]
+                both = [np.frombuffer(each).reshape(2, -1) for each in (every[0], other)]
+                frozen = [np.flatnonzero(trainable == 0).tolist() for _, trainable in both]
+                if frozen[0] != frozen[1]:
+                    raise InvalidArgument(
+                        "the processes of a collection disagree on which tables are frozen: "
+                        f"process 0 has {frozen[0]}, process {rank} {frozen[1]}, by their numbers; "
+                        "freeze() and unfreeze() the same ones on all of them"
+                    )
+                found = [each.tolist() for each, _ in both]
                 raise InvalidArgument(
                     f"the processes of a collection disagree on learning rates: process 0 has "
                     f"{found[0]}, process {rank} {found[1]}, a number a table; step their "
