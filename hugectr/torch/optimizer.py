@@ -15,7 +15,6 @@ from hugectr.base.arguments import check_float
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.engine import Engine
 
-
 #: Who reads gradients to do what can not be done to rows: the function of torch, and what is said.
 _REFUSED = {
     "clip_grad_value_": (

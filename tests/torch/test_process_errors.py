@@ -153,6 +153,17 @@ def frozen_on_one(folder):
         assert moved == [number != 0, number != 1]
         bag.unfreeze()
         rows.zero_grad()
+        # Frozen on one in backward alone, which leaves it without gradients.
+        if rank:
+            bag.freeze(name)
+        bag(good).values().sum().backward()
+        bag.unfreeze()
+        text = rf"frozen in backward: \[{number}\]"
+        refused(text, hugectr.InvalidArgument, rows.step)
+        rows.zero_grad()
+        bag(good).values().sum().backward()
+        rows.step()
+        rows.zero_grad()
     local = bag._engine.core.tables()[1].dump()["vectors"]
     return {"replicas": torch.from_numpy(local)}
 
