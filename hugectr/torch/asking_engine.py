@@ -301,7 +301,7 @@ class AskingEngine(Engine):
             raise CommError(
                 "the processes of a collection look up unlike batches: "
                 + ", ".join(f"process {r} to {_WAYS[each[0]]}" for r, each in enumerate(found))
-                + ". All must be in training, with gradients and a table that is not frozen, or none"
+                + ". All must be in training, with gradients and tables not frozen, or none"
             )
         self._sharing.answer(asked.shared, [n for each in found for n in each[1:]])
         sent, taken = self._sharing.keys(asked.shared)

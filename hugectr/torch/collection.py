@@ -160,6 +160,15 @@ class Collection(torch.nn.Module):
         """Train these tables again; without names, all."""
         self._set_trainable(names, True)
 
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Freeze all tables, or unfreeze them: ``freeze`` and ``unfreeze`` of each.
+
+        That of a module around the collection goes by parameters and leaves the tables as they are.
+        """
+        super().requires_grad_(requires_grad)
+        self._set_trainable((), requires_grad)
+        return self
+
     def _set_trainable(self, names: Sequence[str], trainable: bool) -> None:
         for name in names or [table.name for table in self.configs]:
             index = self._index(name)

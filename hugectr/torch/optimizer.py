@@ -158,6 +158,33 @@ class CollectionOptimizer(torch.optim.Optimizer):
         )
         engine.after_backward = self._update if fused else self._check_unscaled
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """A group of tables of this collection, with a learning rate of its own.
+
+        Raises
+        ------
+        InvalidArgument
+            When something else is among ``params``.
+        """
+        params = param_group["params"]
+        params = [params] if isinstance(params, torch.Tensor) else list(params)
+        for each in params:
+            if not (isinstance(each, RowGradient) and each._waiting is self._waiting):
+                raise InvalidArgument(
+                    "the optimizer of a collection updates the rows of its tables alone: give "
+                    "other parameters to an optimizer of torch, and step() both"
+                )
+        super().add_param_group({**param_group, "params": params})
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Neither pickled nor copied: it belongs to its collection."""
+        raise TypeError(
+            f"a {type(self).__name__} can not be pickled or copied: it updates the tables of one "
+            "collection. Save its state_dict() and that of the collection (or save()); for a copy "
+            "make another collection of the same configs, have it load_state_dict(), and load "
+            "this one's state_dict() into what its optimizer(lr) returns"
+        )
+
     def _check_unscaled(self) -> None:
         if self._waiting.scaled():
             raise InvalidArgument(
