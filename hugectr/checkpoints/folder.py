@@ -110,6 +110,7 @@ def write(
     *,
     resumed_in: Path | None = None,
     allow_nonfinite: bool = False,
+    ways: str = Writer.ways,
 ) -> Path:
     """Write and publish a snapshot. Collective.
 
@@ -126,6 +127,8 @@ def write(
         Folder of the checkpoint that the model was resumed from (``ownership.Writer``).
     allow_nonfinite : bool
         Publish infinities and NaN too; the manifest then has ``"finite": false``.
+    ways : str
+        How who saves could go on from a checkpoint, in words (``ownership.Writer``).
 
     Returns
     -------
@@ -148,7 +151,7 @@ def write(
     if len(set(steps)) > 1:
         raise InvalidArgument(f"{folder}: the processes are at different steps {steps}")
     run = snapshot.fields.get("run")
-    writer = Writer(run, resumed_in, copies=run is None)
+    writer = Writer(run, resumed_in, copies=run is None, ways=ways)
     with contextlib.ExitStack() as stack:
         own: list[Publication] = []  # of process 0 alone
 

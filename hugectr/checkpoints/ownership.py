@@ -28,11 +28,14 @@ class Writer:
     copies : bool
         What it writes is a checkpoint in other files, no training that goes on: later ones in the
         folder do not matter.
+    ways : str
+        How it could go on from a checkpoint, in words.
     """
 
     run: str | None = None
     resumed_in: Path | None = None
     copies: bool = False
+    ways: str = "fit with resume=True, Model.resume"
 
 
 def readable(path: Path) -> Manifest | None:
@@ -94,6 +97,5 @@ def _check_run(folder: Path, newest: Path, run: str | None, writer: Writer) -> N
     own = f"this is run {writer.run}" if writer.run else "this is a conversion, of no run"
     raise InvalidArgument(
         f"{folder} has checkpoints of another run: {newest.name} is of {theirs}, {own}. Save to "
-        f"another folder, go on from {newest.name} (fit with resume=True, Model.resume), or move "
-        "the old ones away"
+        f"another folder, go on from {newest.name} ({writer.ways}), or move the old ones away"
     )

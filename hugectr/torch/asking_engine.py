@@ -130,6 +130,8 @@ class AskingEngine(Engine):
         self._sharing = _core.TableSharing(self.core, placements, self._rank, self._size)
         self._mean = [table["combiner"] == "mean" for table in tables]
         self._asked: dict[int, Asked] = {}
+        #: Of each table in which backwards since the last step it was trained, as a number.
+        self._trained = [0] * len(tables)
         self._last = 0  #: token
         #: Batches that all processes know of.
         self._batches = 0
@@ -299,7 +301,7 @@ class AskingEngine(Engine):
             raise CommError(
                 "the processes of a collection look up unlike batches: "
                 + ", ".join(f"process {r} to {_WAYS[each[0]]}" for r, each in enumerate(found))
-                + ". All must be in training, with gradients, or none"
+                + ". All must be in training, with gradients and tables not frozen, or none"
             )
         self._sharing.answer(asked.shared, [n for each in found for n in each[1:]])
         sent, taken = self._sharing.keys(asked.shared)

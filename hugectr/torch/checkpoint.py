@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,13 @@ from hugectr.checkpoints.merge import Link, links_of
 from hugectr.checkpoints.rows import EVERY_PROCESS, ModelRows
 from hugectr.processes.agreement import from_root, jointly
 
+#: How a collection goes on from a checkpoint.
+_WAYS = "load() of a collection with the same kind of optimizer"
+
 if TYPE_CHECKING:
+    from hugectr.torch.configs import TableConfig
     from hugectr.torch.engine import Engine
+    from hugectr.torch.rows import Rows
 
 
 class Checkpoints:
@@ -39,7 +44,11 @@ class Checkpoints:
         self._engine = engine
         self._optimizer = {name: optimizer[name] for name in ("optimizer", "update_type")}
         with engine.call("a new collection"):
-            self._run = from_root(engine.group, lambda: secrets.token_hex(16))
+            self._run = self._new_run()
+        self._resumed_in: Path | None = None  # the folder of the checkpoint that it goes on from
+
+    def _new_run(self) -> str:
+        return from_root(self._engine.group, lambda: secrets.token_hex(16))
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write and publish ``step-<number>`` in a folder; returns it."""
@@ -47,7 +56,13 @@ class Checkpoints:
         with self._engine.call("a save"):
             target = Path(os.path.abspath(folder))
             snapshot = jointly(self._engine.group, lambda: self._snapshot(target))
-            return write(target, snapshot, group=self._engine.group)
+            return write(
+                target,
+                snapshot,
+                group=self._engine.group,
+                resumed_in=self._resumed_in,
+                ways=_WAYS,
+            )
 
     def _snapshot(self, folder: Path) -> Snapshot:
         core = self._engine.core
@@ -65,7 +80,8 @@ class Checkpoints:
     def load(self, path: str | os.PathLike[str]) -> None:
         """Replace all rows by those of a checkpoint, or of the newest in a folder of them.
 
-        States are taken where the optimizer is the same, else they begin anew.
+        Where the kind of optimizer is the same, states and steps are taken, and the collection goes
+        on as the run that has saved them; else they begin anew, as does a run.
 
         Raises
         ------
@@ -84,7 +100,39 @@ class Checkpoints:
                 for (place, link), reader in zip(found.links, found.readers[index], strict=True):
                     take_gone(own, place, link, found.saved_as[index], group)
                     load_table(own, reader, group)
+            self._run = found.run or self._new_run()
+        self._resumed_in = found.links[-1][0].resolve().parent if found.same else None
         self._engine.core.set_steps(found.steps)
+
+    def take(
+        self, state: Mapping[str, Any], configs: Sequence[TableConfig], rows: Callable[[str], Rows]
+    ) -> None:
+        """Replace all rows by those of a ``state_dict()``, with states as ``load`` does.
+
+        Raises
+        ------
+        InvalidArgument
+            When a table is missing or does not fit; nothing has changed then, on any process.
+        """
+        tables, theirs = state["tables"], state["optimizer"]
+        kind = {name: theirs.get(name) for name in self._optimizer}
+        same = kind == self._optimizer
+
+        def check() -> None:
+            for config, table in zip(configs, self._engine.core.tables(), strict=True):
+                if config.name not in tables:
+                    raise InvalidArgument(
+                        f"state_dict: no table {config.name!r}; it has {sorted(tables)}"
+                    )
+                _check_rows(tables[config.name], config, table.parts(), states=same)
+
+        with self._engine.call("load_state_dict"):
+            jointly(self._engine.group, check)
+        if not same:
+            self._warn_of("state_dict", kind)
+        for config in configs:
+            rows(config.name).set_state(tables[config.name], states=same)
+        self._engine.core.set_steps(state["steps"] if same else 0)
 
     def _found(self, path: Path) -> _Found:
         """What a checkpoint has for this collection."""
@@ -111,18 +159,61 @@ class Checkpoints:
                 reader.parts = parts
             saved_as.append(index)
         if not same:
-            log.info(f"{place} was not saved with this optimizer: its states begin anew")
-        return _Found(links, saved_as, readers, manifest["step"] if same else 0)
+            self._warn_of(place, manifest.get("collection"))
+        steps, run = (manifest["step"], manifest.get("run")) if same else (0, None)
+        return _Found(links, saved_as, readers, same, steps, run)
+
+    def _warn_of(self, source: object, theirs: Mapping[str, Any] | None) -> None:
+        """Says that states of another kind of optimizer are not taken."""
+        if self._engine.group.rank > 0:
+            return
+        saved = "{optimizer}, {update_type}".format_map(theirs) if theirs else "no collection's"
+        own = "{optimizer}, {update_type}".format_map(self._optimizer)
+        log.warning(
+            f"{source}: states are of another kind of optimizer ({saved}) than the collection's "
+            f"({own}); rows are taken, states and steps begin anew"
+        )
+
+
+def _check_rows(
+    rows: Mapping[str, Any], config: TableConfig, parts: Mapping[str, Any], *, states: bool
+) -> None:
+    """Whether a table can take these rows."""
+    count, dim = len(rows["keys"]), config.embedding_dim
+    vectors = tuple(rows["vectors"].shape)
+    if vectors[1:] != (dim,):
+        raise InvalidArgument(
+            f"table {config.name!r}: vectors have {vectors[-1]} numbers, its embedding_dim is {dim}"
+        )
+    found = {"vectors": vectors}
+    wanted: dict[str, tuple[int, ...]] = {"vectors": (count, dim)}
+    if states:
+        own = [shape for name, (_, shape) in parts.items() if name.startswith("state")]
+        found |= {f"state {i}": tuple(each.shape) for i, each in enumerate(rows["states"])}
+        wanted |= {f"state {i}": (count, *shape) for i, shape in enumerate(own)}
+        if "last_step" in parts:
+            wanted["last_step"] = (count,)
+        if rows.get("last_step") is not None:
+            found["last_step"] = tuple(rows["last_step"].shape)
+    if found != wanted:
+        raise InvalidArgument(
+            f"table {config.name!r}: the state_dict has {found} of {count} rows, must be {wanted}"
+        )
 
 
 @dataclass
 class _Found:
-    """What a checkpoint has of each table, a link of it after the other; the step to go on at."""
+    """What a checkpoint has of each table, a link of it after the other.
+
+    ``same``: its states are taken, and the collection goes on at its step, as its run.
+    """
 
     links: list[Link]
     saved_as: list[int]
     readers: list[list[TableReader]]
+    same: bool
     steps: int
+    run: str | None
 
 
 class _OwnRows:

@@ -102,7 +102,7 @@ class Collection(torch.nn.Module):
         self._engine.features = self._counts
         self._orders: dict[tuple[str, ...], list[int]] = {}  # see _order()
         self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
-        self._trainable = [True] * len(self.configs)
+        self._trainable = self._engine.trainable
         # Neither a parameter nor a buffer: it is nothing but a place in autograd.
         self._anchor = torch.empty(0, device=self.device, requires_grad=True)
         self._optimizer: CollectionOptimizer | None = None
@@ -151,12 +151,24 @@ class Collection(torch.nn.Module):
         return self._optimizer
 
     def freeze(self, *names: str) -> None:
-        """Keep the rows of these tables as they are; without names, of all."""
+        """Keep the rows of these tables as they are; without names, of all.
+
+        Several processes freeze the same tables, between steps: the next step checks it.
+        """
         self._set_trainable(names, False)
 
     def unfreeze(self, *names: str) -> None:
         """Train these tables again; without names, all."""
         self._set_trainable(names, True)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Freeze all tables, or unfreeze them: ``freeze`` and ``unfreeze`` of each.
+
+        That of a module around the collection goes by parameters and leaves the tables as they are.
+        """
+        super().requires_grad_(requires_grad)
+        self._set_trainable((), requires_grad)
+        return self
 
     def _set_trainable(self, names: Sequence[str], trainable: bool) -> None:
         for name in names or [table.name for table in self.configs]:
@@ -342,7 +354,9 @@ class Collection(torch.nn.Module):
     def load(self, path: str | os.PathLike[str]) -> None:
         """Replace all rows by those of a native checkpoint, or of the newest in a folder.
 
-        States come along where the optimizer is the same.
+        Where the kind of optimizer and its ``update_type`` are the same, states and steps come
+        along, and the collection goes on as the run of the checkpoint: ``save`` may add to its
+        folder. Else they begin anew, with a warning.
 
         Raises
         ------
@@ -375,15 +389,7 @@ class Collection(torch.nn.Module):
         if "checkpoint" in state:
             self.load(state["checkpoint"])
             return
-        missing = [table.name for table in self.configs if table.name not in state["tables"]]
-        if missing:
-            raise InvalidArgument(
-                f"state_dict: no table {missing[0]!r}; it has {sorted(state['tables'])}"
-            )
-        same = state["optimizer"] == dict(self.opt_params.to_spec())
-        for table in self.configs:
-            self.rows(table.name).set_state(state["tables"][table.name], states=same)
-        self._engine.core.set_steps(state["steps"] if same else 0)
+        self._checkpoints.take(state, self.configs, self.rows)
 
     def extra_repr(self) -> str:
         """One line a table."""

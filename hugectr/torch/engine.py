@@ -82,6 +82,8 @@ class Engine:
         self.dims = [table["embedding_vec_size"] for table in tables]
         #: Features of each table, where they are pooled.
         self.features = [1] * len(tables)
+        #: Of each table whether its rows are trained, as the collection has told the core.
+        self.trainable = [True] * len(tables)
         self.group = SoloGroup()
         self.number = next(_numbers)
         #: What is to be done after each backward (``fused``).

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -13,6 +14,32 @@ import torch
 from hugectr.base.arguments import check_float
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.engine import Engine
+
+#: Who reads gradients to do what can not be done to rows: the function of torch, and what is said.
+_REFUSED = {
+    "clip_grad_value_": (
+        "clip_grad_value_ can not clip the gradients of rows, of which there is only the norm "
+        "here: leave rows out of it and make the collection with CreateOptimizer(clip_value=), "
+        "which clips each number of each row"
+    ),
+    "_init_optim_state": (
+        "torch.distributed.checkpoint.state_dict can not have the optimizer of a collection, whose "
+        "rows are no parameters: give it the optimizers of the dense part alone, and save this "
+        "one's state_dict() beside them, rows and their states with hugectr.torch.tables_to_save"
+    ),
+}
+
+
+def _refuse_by_caller() -> None:
+    """Raises where a function reads a gradient that could not do with it what it is about to."""
+    frame: Any = sys._getframe(2)
+    for _ in range(2):  # a comprehension has a frame of its own before Python 3.12
+        if frame is None:
+            return
+        text = _REFUSED.get(frame.f_code.co_name)
+        if text is not None:
+            raise InvalidArgument(text)
+        frame = frame.f_back
 
 
 class _Waiting:
@@ -79,6 +106,7 @@ class RowGradient(torch.Tensor):
     @property
     def grad(self) -> torch.Tensor | None:
         """The norm, of shape (), or None."""
+        _refuse_by_caller()
         return self._waiting.norm(self._table)
 
     @grad.setter
@@ -129,6 +157,33 @@ class CollectionOptimizer(torch.optim.Optimizer):
             {"lr": lr},
         )
         engine.after_backward = self._update if fused else self._check_unscaled
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """A group of tables of this collection, with a learning rate of its own.
+
+        Raises
+        ------
+        InvalidArgument
+            When something else is among ``params``.
+        """
+        params = param_group["params"]
+        params = [params] if isinstance(params, torch.Tensor) else list(params)
+        for each in params:
+            if not (isinstance(each, RowGradient) and each._waiting is self._waiting):
+                raise InvalidArgument(
+                    "the optimizer of a collection updates the rows of its tables alone: give "
+                    "other parameters to an optimizer of torch, and step() both"
+                )
+        super().add_param_group({**param_group, "params": params})
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Neither pickled nor copied: it belongs to its collection."""
+        raise TypeError(
+            f"a {type(self).__name__} can not be pickled or copied: it updates the tables of one "
+            "collection. Save its state_dict() and that of the collection (or save()); for a copy "
+            "make another collection of the same configs, have it load_state_dict(), and load "
+            "this one's state_dict() into what its optimizer(lr) returns"
+        )
 
     def _check_unscaled(self) -> None:
         if self._waiting.scaled():

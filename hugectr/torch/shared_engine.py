@@ -12,7 +12,7 @@ for all tables of one vector size.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,6 +25,9 @@ from hugectr.torch.torch_group import carry
 
 if TYPE_CHECKING:
     from hugectr._core_collection import Memory
+
+#: Below it are numbers of what happened in the backwards of a step.
+_PRIME = 2**31 - 1
 
 
 class SharedEngine(AskingEngine):
@@ -123,6 +126,8 @@ class SharedEngine(AskingEngine):
         asked, rows = self._agreed(f"backward of batch {self._known(number)}", sums)
         came = self._travel(rows, self._sharing.gradients(asked.shared))
         self._sharing.accumulate(asked.shared, _memories(came), self.stream())
+        both = zip(self._trained, self.trainable, strict=True)  # the core forgets those of frozen
+        self._trained = [(2 * before + 1 + trained) % _PRIME for before, trained in both]
         if self.after_backward is not None:
             self.after_backward()
 
@@ -135,21 +140,49 @@ class SharedEngine(AskingEngine):
         return own
 
     def step(self, rates: Sequence[float], unscale: torch.Tensor | None) -> None:
-        """One update, on all processes or on none; rates must be the same everywhere."""
-        own = np.array(rates, np.float64)
+        """One update, on all processes or on none; all have the same rates and frozen tables."""
+        both = zip(self._trained, self.trainable, strict=True)
+        trained = [float(1 + of_backwards) * now for of_backwards, now in both]
+        own = np.array([*rates, *trained], np.float64)
         with self.call(f"step {self.core.steps() + 1}"):
             every = self._processes.agree(own.tobytes())
         for rank, other in enumerate(every):
             if other != every[0]:
-                found = [np.frombuffer(each).tolist() for each in (every[0], other)]
+                pair = [np.frombuffer(each).reshape(2, -1) for each in (every[0], other)]
+                _check_frozen(rank, *(trained for _, trained in pair))
+                found = [each.tolist() for each, _ in pair]
                 raise InvalidArgument(
                     f"the processes of a collection disagree on learning rates: process 0 has "
                     f"{found[0]}, process {rank} {found[1]}, a number a table; step their "
                     "schedulers alike"
                 )
         super().step(rates, unscale)
+        self._trained = [0] * len(self.dims)
         # The device has a whole step before it, so that waiting for others costs it nothing.
         self.hear_ahead()
+
+    def clear_gradients(self) -> None:
+        """Forgets the gradients since the last step."""
+        super().clear_gradients()
+        self._trained = [0] * len(self.dims)
+
+
+def _check_frozen(rank: int, first: Any, other: Any) -> None:
+    """Whether process 0 and another have the same tables frozen, now and in each backward."""
+    frozen = [np.flatnonzero(each == 0).tolist() for each in (first, other)]
+    if frozen[0] != frozen[1]:
+        raise InvalidArgument(
+            "the processes of a collection disagree on which tables are frozen: process 0 has "
+            f"{frozen[0]}, process {rank} {frozen[1]}, by their numbers; freeze() and unfreeze() "
+            "the same ones on all of them"
+        )
+    unlike = np.flatnonzero(first != other).tolist()
+    if unlike:
+        raise InvalidArgument(
+            "the processes of a collection disagree on which tables were frozen in backward: "
+            f"{unlike}, by their numbers, on process 0 or {rank} alone, which lacks gradients; "
+            "zero_grad(), and freeze() and unfreeze() the same ones on all processes"
+        )
 
 
 def _memories(tensors: Sequence[torch.Tensor]) -> list[Memory]:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients, how long batches live, and what an error leaves."""
 
+import copy
 import gc
 import importlib
+import pickle
 
 import pytest
 import torch
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.utils.checkpoint import checkpoint
 
 import hugectr
@@ -322,6 +325,79 @@ def test_backward_after_unscaling_is_refused(device):
     torch.nn.utils.clip_grad_norm_(optimizer.rows, 0.01)
     with pytest.raises(hugectr.InvalidArgument, match="unscaled or clipped"):
         collection(keys).sum().backward()
+
+
+@pytest.mark.parametrize("foreach", [None, False])
+def test_gradients_of_rows_are_not_clipped_by_value(device, foreach):
+    collection = bag(device)
+    optimizer = collection.optimizer(lr=0.1)
+    head = torch.nn.Linear(4, 1).to(device)
+    head(collection(torch.tensor([[1], [2]], device=device))).sum().backward()
+    norm = float(optimizer.rows[0].grad)
+    both = [*head.parameters(), *optimizer.rows]
+    with pytest.raises(hugectr.InvalidArgument, match=r"CreateOptimizer\(clip_value=\)"):
+        torch.nn.utils.clip_grad_value_(both, 0.001, foreach=foreach)
+    assert float(optimizer.rows[0].grad) == norm
+    torch.nn.utils.clip_grad_norm_(both, 0.001, foreach=foreach)
+    assert float(optimizer.rows[0].grad) < norm
+    optimizer.step()
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+def test_get_state_dict_of_torch_is_for_the_dense_optimizers(device, waiting):
+    def made():
+        model = torch.nn.ModuleDict({"bag": bag(device), "head": torch.nn.Linear(4, 1)}).to(device)
+        model["bag"].rows_in_state = False
+        return model, torch.optim.Adam(model["head"].parameters()), model["bag"].optimizer(lr=0.1)
+
+    model, dense, rows = made()
+    if waiting:
+        model["head"](model["bag"](torch.tensor([[1], [2]], device=device))).sum().backward()
+        dense.zero_grad()
+    for optimizers in ([dense, rows], [rows]):
+        with pytest.raises(hugectr.InvalidArgument, match="optimizers of the dense part alone"):
+            get_state_dict(model, optimizers)
+    with pytest.raises(hugectr.InvalidArgument, match="can be scaled, not set"):
+        rows.rows[0].grad = torch.zeros((), device=device)
+    rows.step()
+    again, other, _ = made()
+    states = get_state_dict(model, dense)
+    set_state_dict(again, other, model_state_dict=states[0], optim_state_dict=states[1])
+    assert torch.equal(again["head"].weight, model["head"].weight)
+
+
+def test_the_optimizer_of_rows_takes_rows_alone(device):
+    collection, other = bag(device), bag(device)
+    optimizer = collection.optimizer(lr=0.1)
+    keys = torch.tensor([[1], [2]], device=device)
+    for params in (torch.nn.Linear(4, 1).parameters(), other.optimizer(lr=0.1).rows):
+        with pytest.raises(hugectr.InvalidArgument, match="rows of its tables alone"):
+            optimizer.add_param_group({"params": params})
+        assert len(optimizer.param_groups) == 1
+    optimizer.param_groups.clear()
+    optimizer.add_param_group({"params": optimizer.rows[0], "lr": 0.3})
+    before = collection(keys)
+    before.sum().backward()
+    optimizer.step()
+    torch.testing.assert_close(collection(keys), before - 0.3)
+
+
+def test_the_optimizer_of_rows_is_not_copied(device):
+    optimizer = bag(device).optimizer(lr=0.1)
+    for duplicate in (copy.deepcopy, copy.copy, pickle.dumps):
+        with pytest.raises(TypeError, match="make another collection"):
+            duplicate(optimizer)
+    copy.deepcopy(optimizer.state_dict())
+
+
+def test_requires_grad_freezes_all_tables(device):
+    tables = [ht.TableConfig("a", 4), ht.TableConfig("b", 4)]
+    collection = ht.EmbeddingBagCollection(tables, device=device)
+    batch = {name: torch.tensor([[1], [2]], device=device) for name in "ab"}
+    assert collection.requires_grad_(False) is collection
+    assert not collection(batch).values().requires_grad
+    assert collection.requires_grad_() is collection
+    assert collection(batch).values().requires_grad
 
 
 def test_frozen_rows_stay(device):

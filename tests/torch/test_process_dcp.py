@@ -55,6 +55,7 @@ def load(folder):
     for i, name in ((1, "a"), (2, "b")):
         assert torch.equal(asked[name].cpu(), found[i]["vectors"])
     step(bags, head, bags.optimizer(lr=0.1), 9)
+    assert bags.save(folder.parent / "tables").name == "step-0000000004"  # the run goes on
     if dist.get_world_size() == 1:
         with pytest.raises(
             BaseException, match="save takes tables_to_save"

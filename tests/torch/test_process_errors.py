@@ -128,6 +128,46 @@ def other_calls(folder):
     refused("interrupted on purpose", hugectr.CommError, bag, good)
 
 
+def frozen_on_one(folder):
+    """The gradients stay, and are applied when all have frozen the same."""
+    rank = dist.get_rank()
+    tables = [ht.TableConfig("a", 4), ht.TableConfig("b", 4, placement="replicated")]
+    bag = ht.EmbeddingBagCollection(tables, device=job_device())
+    rows = bag.optimizer(lr=0.1)
+    good = {name: torch.tensor([[1], [2 + rank]]) for name in "ab"}
+    bag(good).values().sum().backward()
+    rows.step()
+    rows.zero_grad()
+    for name, number in (("a", 0), ("b", 1)):
+        if rank:
+            bag.freeze(name)
+        bag(good).values().sum().backward()
+        kept = [bag.rows(each).read()[1] for each in "ab"]
+        text = rf"tables are frozen: process 0 has \[\], process 1 \[{number}\]"
+        refused(text, hugectr.InvalidArgument, rows.step)
+        for each, vectors in zip("ab", kept, strict=True):
+            assert torch.equal(bag.rows(each).read()[1], vectors)
+        bag.freeze(name)
+        rows.step()
+        moved = [not torch.equal(bag.rows(n).read()[1], k) for n, k in zip("ab", kept, strict=True)]
+        assert moved == [number != 0, number != 1]
+        bag.unfreeze()
+        rows.zero_grad()
+        # Frozen on one in backward alone, which leaves it without gradients.
+        if rank:
+            bag.freeze(name)
+        bag(good).values().sum().backward()
+        bag.unfreeze()
+        text = rf"frozen in backward: \[{number}\]"
+        refused(text, hugectr.InvalidArgument, rows.step)
+        rows.zero_grad()
+        bag(good).values().sum().backward()
+        rows.step()
+        rows.zero_grad()
+    local = bag._engine.core.tables()[1].dump()["vectors"]
+    return {"replicas": torch.from_numpy(local)}
+
+
 def uneven_loader(folder):
     """A loader that raises on one process."""
     rank = dist.get_rank()
@@ -170,6 +210,11 @@ def test_collections_that_are_not_the_same(tmp_path):
 
 def test_calls_that_are_not_the_same(tmp_path):
     run_job(other_calls, tmp_path)
+
+
+def test_tables_frozen_on_one_process(tmp_path):
+    found = [each["replicas"] for each in run_job(frozen_on_one, tmp_path)]
+    assert torch.equal(*found)
 
 
 def test_a_loader_that_fails(tmp_path):

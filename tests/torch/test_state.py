@@ -76,13 +76,46 @@ def test_a_run_saves_again_and_again(device, tmp_path):
     model.bags.save(tmp_path)
     train(model, device, 1, seed=2, optimizer=optimizer)
     model.bags.save(tmp_path)
+    train(again, device, 3, seed=1)
+    with pytest.raises(hugectr.InvalidArgument, match=r"another run.*load\(\)") as raised:
+        again.bags.save(tmp_path)
+    assert "fit" not in str(raised.value)
+    assert "Model.resume" not in str(raised.value)
     again.bags.load(tmp_path)
     check_same(model, again)
-    with pytest.raises(hugectr.InvalidArgument, match="run"):
-        again.bags.save(tmp_path)
 
 
-def test_states_of_another_optimizer_begin_anew(device, tmp_path):
+@pytest.mark.parametrize("how", ["load", "handle"])
+def test_a_resumed_training_saves_into_its_own_folder(device, tmp_path, how):
+    """A process after the other, each with a collection of its own."""
+    for step in range(1, 4):
+        model = Model(device)
+        if how == "handle":
+            model.bags.state_folder = tmp_path / "rows"
+        if step > 1 and how == "load":
+            model.bags.load(tmp_path / "rows")
+        elif step > 1:
+            model.load_state_dict(torch.load(tmp_path / "model.pt", weights_only=True))
+        train(model, device, 1, seed=step)
+        if how == "load":
+            path = model.bags.save(tmp_path / "rows")
+        else:
+            torch.save(model.state_dict(), tmp_path / "model.pt")
+            path = tmp_path / "rows" / f"step-{step:010}"
+        assert path.name == f"step-{step:010}"
+        assert path.is_dir()
+    other = Model(device, hugectr.CreateOptimizer(hugectr.Optimizer_t.AdaGrad))
+    other.bags.load(path)  # its states begin anew: a run of its own
+    with pytest.raises(hugectr.InvalidArgument, match="another run"):
+        other.bags.save(tmp_path / "rows")
+    behind = Model(device)
+    behind.bags.load(tmp_path / "rows" / "step-0000000001")
+    train(behind, device, 1, seed=7)
+    with pytest.raises(hugectr.InvalidArgument, match="later than step 2"):
+        behind.bags.save(tmp_path / "rows")
+
+
+def test_states_of_another_optimizer_begin_anew(device, tmp_path, capfd):
     model = Model(device)
     train(model, device, 2, seed=1)
     other = Model(device, hugectr.CreateOptimizer(hugectr.Optimizer_t.AdaGrad))
@@ -91,11 +124,52 @@ def test_states_of_another_optimizer_begin_anew(device, tmp_path):
         lambda: other.load_state_dict(model.state_dict()),
     ):
         load()
+        said = capfd.readouterr().err
+        assert said.count("WARNING") == 1
+        assert "(Adam, Local) than the collection's (AdaGrad, Global)" in said
         rows = [each.bags.rows("item").state() for each in (model, other)]
         assert torch.equal(rows[0]["vectors"], rows[1]["vectors"])
         assert not rows[1]["states"][0].any()
         assert other.bags._engine.core.steps() == 0
         other.bags.rows("item").erase(rows[0]["keys"])
+
+
+def test_states_come_along_whatever_the_settings_of_the_optimizer(device, tmp_path):
+    adam = {"optimizer_type": hugectr.Optimizer_t.Adam, "update_type": hugectr.Update_t.Local}
+    model = Model(device)
+    train(model, device, 2, seed=1)
+    for setting in ({"weight_decay": 0.01}, {"epsilon": 1e-6}, {"clip_norm": 1.0}, {"beta1": 0.8}):
+        for load in (
+            lambda other: other.bags.load(model.bags.save(tmp_path)),
+            lambda other: other.load_state_dict(model.state_dict()),
+        ):
+            other = Model(device, hugectr.CreateOptimizer(**adam, **setting))
+            load(other)
+            check_same(model, other)
+            assert other.bags._engine.core.steps() == 2
+
+
+def test_a_state_dict_is_taken_whole_or_not_at_all(device):
+    model = Model(device)
+    optimizer = train(model, device, 2, seed=1)
+    state, before = model.bags.get_extra_state(), Model(device)
+    before.load_state_dict(model.state_dict())
+    train(model, device, 1, seed=2, optimizer=optimizer)
+    before.load_state_dict(model.state_dict())
+    good = state["tables"]["user"]
+    bad = {
+        "embedding_dim is 3": good | {"vectors": good["vectors"][:, :2]},
+        "state 0": good | {"states": [each[:, :1] for each in good["states"]]},
+        "must be": good | {"states": good["states"][:1]},
+        "vectors": good | {"keys": good["keys"][1:]},
+        "last_step": good | {"last_step": good["keys"]},
+    }
+    for text, rows in bad.items():
+        tables = state["tables"] | {"user": rows}
+        with pytest.raises(hugectr.InvalidArgument, match=text):
+            model.bags.set_extra_state(state | {"tables": tables})
+        check_same(before, model)
+        assert model.bags._engine.core.steps() == 3
 
 
 def test_tables_that_do_not_fit_are_refused(device, tmp_path):
