@@ -28,6 +28,11 @@ def import_embedding_bag(
     InvalidArgument
         When the vectors have another length.
     """
+    if not isinstance(getattr(source, "weight", source), torch.Tensor):
+        raise InvalidArgument(
+            "import_embedding_bag takes an nn.Embedding, an nn.EmbeddingBag or its weight, found "
+            f"{type(source).__name__}: of a state_dict give the tensor, state['bag.weight']"
+        )
     weight = source if isinstance(source, torch.Tensor) else source.weight
     rows = weight.detach().to("cpu", torch.float32)
     collection.rows(table).write(torch.arange(rows.shape[0], device="cpu"), rows)
