@@ -27,7 +27,7 @@ def refuse_other_file(where: str, path: Path, what: str, is_one: Callable[[Path]
     what : str
         What is replaced, in words.
     is_one : callable
-        Whether a file that is there is one; errors of files and values mean that it is none.
+        Whether a file that is there is one; errors of files, values and depth mean that it is none.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def refuse_other_file(where: str, path: Path, what: str, is_one: Callable[[Path]
         raise InvalidArgument(f"{where}: {path} is there and no file; {_WAY_OUT}")
     try:
         good = path.stat().st_size == 0 or is_one(path)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         good = False
     if not good:
         raise InvalidArgument(f"{where}: {path} is there and no {what}; {_WAY_OUT}")
@@ -72,7 +72,7 @@ def refuse_other_folder(
     there = sorted(os.listdir(folder))
     try:
         own = names_of(folder) if there else set()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         own = set()
     others = [name for name in there if name not in own and name != "__pycache__"]
     if others and own:

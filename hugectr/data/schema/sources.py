@@ -140,13 +140,13 @@ def _of_mapping(columns: Mapping[str, Any]) -> Source:
 
 
 def _of_records(records: Sequence[Mapping[str, Any]]) -> Source:
-    names = [str(name) for name in dict.fromkeys(name for one in records for name in one)]
+    given: dict[str, Any] = {str(name): name for one in records for name in one}
 
     def tables(wanted: Sequence[str]) -> Iterator[pa.Table]:
-        columns = {name: [one.get(name) for one in records] for name in wanted}
+        columns = {name: [one.get(given.get(name, name)) for one in records] for name in wanted}
         return iter([from_mapping(columns, wanted)])
 
-    return Source("the list", names, tables, names_in_rows=True)
+    return Source("the list", list(given), tables, names_in_rows=True)
 
 
 def _of_reader(what: str, reader: pa.RecordBatchReader) -> Source:

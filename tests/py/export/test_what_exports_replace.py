@@ -16,6 +16,7 @@ from hugectr.export import to_onnx, to_torch
 from hugectr.export.onnx_file import _FILES
 from hugectr.export.onnx_head import is_onnx
 from hugectr.export.tables_beside import refuse_other_export
+from hugectr.vectors.table_files import refuse_other_table
 
 #: ModelProto: ir_version 8, producer "x", a graph of three bytes.
 SMALLEST = b"\x08\x08\x12\x01x\x3a\x03\x12\x01g"
@@ -135,3 +136,13 @@ def test_the_command_replaces_no_data(model, tmp_path, capsys):
     for kind in ("safetensors", "parquet"):
         assert cli.main(["model", "convert", str(step), str(data), "--to", kind]) != 0
     assert data.read_text() == "a,b\n1,2\n"
+
+
+def test_a_file_that_nests_deeply_is_no_table(tmp_path):
+    path = tmp_path / "deep.safetensors"
+    header = b'{"a":' + b"[" * 200_000
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    before = path.read_bytes()
+    with pytest.raises(InvalidArgument, match=r"deep.safetensors is there and no safetensors file"):
+        refuse_other_table(path, "safetensors")
+    assert path.read_bytes() == before

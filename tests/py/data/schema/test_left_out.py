@@ -42,6 +42,13 @@ def test_a_name_that_no_row_has_is_missing_in_all(schema, name, as_file, tmp_pat
     assert_same(both, wanted)
 
 
+def test_names_may_be_numbers():
+    rows = [{1: i % 3 + 0.5, 2: i % 2} for i in range(40)]
+    schema = Schema.infer(rows, label="2").fit(rows)
+    columns = {"1": [row[1] for row in rows], "2": [row[2] for row in rows]}
+    assert_same(schema.encode(rows), schema.encode(columns))
+
+
 def test_columns_are_no_rows(schema):
     columns = {name: [row[name] for row in ROWS] for name in ROWS[0] if name != "age"}
     with pytest.raises(hugectr.DataError, match="has no column 'age'"):
