@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr import checkpoints
-from hugectr.base.errors import DataError, InvalidArgument
-from hugectr.base.replaced import whole_folder
+from hugectr.base.errors import DataError
+from hugectr.base.replaced import refuse_other_folder, whole_folder
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
 from hugectr.data.schema.encode_source import encode_in_batches, no_samples
@@ -121,7 +121,7 @@ class Fitted(ABC):
         Parameters
         ----------
         path : path-like
-            A folder that is not there, is empty, or has such an estimator, which is replaced.
+            A folder that is not there, is empty, or has such an estimator alone, which is replaced.
 
         Raises
         ------
@@ -140,11 +140,16 @@ class Fitted(ABC):
     def _folder_for(self, path: str | os.PathLike[str]) -> Path:
         """Where ``save`` writes; an InvalidArgument when something else is there."""
         folder = Path(os.path.realpath(path))  # of a link what it leads to; "." has no name
-        something = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-        if something and not (folder / self.DESCRIPTION).is_file():
-            name = type(self).__name__
-            raise InvalidArgument(f"{name}.save: {folder} is there and no {name}")
+        name = type(self).__name__
+        refuse_other_folder(f"{name}.save", folder, name, self._names_in)
         return folder
+
+    def _names_in(self, folder: Path) -> set[str]:
+        """What ``save`` has written into a folder; nothing where that is no such estimator."""
+        if not (folder / self.DESCRIPTION).is_file():
+            return set()
+        steps = (one.name for one in folder.iterdir() if (one / "manifest.json").is_file())
+        return {self.DESCRIPTION, *steps}
 
     def _described(self) -> dict[str, Any]:
         params = self.get_params()  # type: ignore[attr-defined]

@@ -105,3 +105,17 @@ def test_a_text_is_one_category_not_its_letters(tmp_path: Path) -> None:
         np.testing.assert_array_equal(model.embedding(table, one, column="city"), expected)
         near = model.nearest(table, one, column="city")
         assert len(near) == len(model.nearest(table, "Oslo", column="city"))
+
+
+def test_saving_replaces_an_estimator_and_nothing_beside_it(tmp_path: Path) -> None:
+    frame = {"city": ["Rome", "Oslo"] * 30, "y": [0, 1] * 30}
+    model = hugectr.CTRClassifier(random_state=1, epochs=1, hidden=(4,)).fit(frame, "y")
+    folder = tmp_path / "model"
+    model.save(folder)
+    model.save(folder)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(hugectr.InvalidArgument, match=r"more in it.*'notes.txt', which would be"):
+        model.save(folder)
+    assert (folder / "notes.txt").read_text() == "mine"
+    (folder / "notes.txt").unlink()
+    model.save(folder)
