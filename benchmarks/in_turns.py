@@ -32,16 +32,16 @@ def environment(tree: Path) -> dict[str, str]:
 
 
 def run_once(tree: Path, command: list[str]) -> dict[str, Any]:
-    """The last JSON line that the benchmark prints, or what it says when it fails."""
+    """The last JSON object that the benchmark prints at the start of a line, or why there is none."""
     python = [sys.executable] if command[0].endswith(".py") else []
     words = [*python, str(tree / command[0]), *command[1:]]
     done = subprocess.run(
         words, cwd=tree, env=environment(tree), capture_output=True, text=True, check=False
     )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode != 0 or not lines:
+    begin = ("\n" + done.stdout).rfind("\n{")
+    if done.returncode != 0 or begin < 0:
         return {"error": (done.stderr or done.stdout)[-2000:], "status": done.returncode}
-    return dict(json.loads(lines[-1]))
+    return dict(json.JSONDecoder().raw_decode(done.stdout[begin:])[0])
 
 
 def number(found: Any, keys: str) -> float:

@@ -197,7 +197,10 @@ def _plan(
     pooled: bool,
     collection: int,
 ) -> torch.Tensor:
-    return plan_batch(values, offsets, splits, batch, order, features, pooled, collection)
+    ahead = engine(collection).group.size == 1  # vectors, which come next, wait if need be
+    return plan_batch(
+        values, offsets, splits, batch, order, features, pooled, collection, ahead=ahead
+    )
 
 
 plan = torch.library.custom_op(

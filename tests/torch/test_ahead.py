@@ -106,7 +106,8 @@ def test_what_comes_between_does_not_matter(device, between):
 
 
 @pytest.mark.parametrize("bad", ["a reserved key", "bags beyond the keys", "a full table"])
-def test_what_is_wrong_with_a_batch_is_said_by_its_forward(device, bad):
+def test_what_is_wrong_with_a_batch_is_said_by_its_forward(device, monkeypatch, bad):
+    monkeypatch.setenv("HUGECTR_WAIT_FOR_KEYS", "1")
     collection = collection_of(device, max_rows=6 if bad == "a full table" else 0)
     optimizer = collection.optimizer(lr=0.1)
     keys = torch.arange(4, device=device)

@@ -219,7 +219,8 @@ def test_batches_of_any_size(device):
     vectors.values().sum().backward()
 
 
-def test_what_cannot_be_is_said(device):
+def test_what_cannot_be_is_said(device, monkeypatch):
+    monkeypatch.setenv("HUGECTR_WAIT_FOR_KEYS", "1")
     with pytest.raises(hugectr.InvalidArgument, match="'f' twice"):
         ht.EmbeddingBagCollection([ht.TableConfig("a", 4, ["f"]), ht.TableConfig("b", 4, ["f"])])
     with pytest.raises(hugectr.InvalidArgument, match="embedding_dim"):

@@ -96,10 +96,17 @@ void init_named_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end
   }
 }
 
+/// How many of `count` there are.
+std::size_t rows_to_write(const EmbeddingInit& op) {
+  if (op.until.empty()) return static_cast<std::size_t>(op.count);
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>(*op.until.ptr<std::int64_t>() - op.first, 0, op.count));
+}
+
 void embedding_init_kernel(const OpContext& context, const EmbeddingInit& op) {
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
     const auto first = static_cast<std::size_t>(op.first);
-    parallel_for(*context.pool, static_cast<std::size_t>(op.count), 512,
+    parallel_for(*context.pool, rows_to_write(op), 512,
                  [&](std::size_t begin, std::size_t end) {
                    if (op.rows.empty()) {
                      init_rows<Key>(op, first + begin, first + end);
@@ -125,6 +132,11 @@ void EmbeddingInit::check() const {
     check_array(kName, "rows", this->rows, TensorScalarType::UInt32,
                 static_cast<std::size_t>(count));
     HCTR_CHECK(first == 0, kName, ": first is ", first, " where rows are named");
+  }
+  if (!until.empty()) {
+    check_array(kName, "until", until, TensorScalarType::Int64, 1);
+    HCTR_CHECK(this->rows.empty() && places.empty(), kName,
+               ": rows that are named, or have places, have no end to be known later");
   }
   if (!births.empty())
     check_array_at_least(kName, "births", births, TensorScalarType::UInt32, rows);

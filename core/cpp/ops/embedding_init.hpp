@@ -37,13 +37,15 @@ HCTR_HD inline float sinusoidal_value(std::uint64_t widened_key, std::size_t c, 
 /// initial_states one number a state; last_step (R) int64 or empty. bounds: one for every slot, or
 /// a single one for all. rows (count) uint32 below R, each once, or kNoRow, which is passed over;
 /// or empty; with rows first is 0. first_column: a multiple of 4; columns: of the whole row, 0: d.
+/// until (1) int64, on the device, or empty: rows from that number on are passed over, for who does
+/// not know yet how many there are; then no rows are named and none have places.
 /// births (R) uint32 or empty: births[row] = birth. places (R) uint32 or empty: row r lies at place
 /// places[r] - 1 of weights, states and last_step, which then have any number of places.
 /// Overwrites. Deterministic.
 struct HCTR_API EmbeddingInit {
   static constexpr const char* kName = "embedding_init";
   static constexpr const char* kSeveralName = "several_embedding_init";
-  TensorRef rows, row_keys, row_slots, places, weights, last_step, births;
+  TensorRef rows, row_keys, row_slots, places, until, weights, last_step, births;
   std::vector<TensorRef> states;
   std::int64_t first = 0, count = 0, birth = 0;
   std::int64_t first_column = 0, columns = 0;
@@ -57,6 +59,7 @@ struct HCTR_API EmbeddingInit {
     v.tensor("row_keys", Access::In, row_keys);
     v.optional("row_slots", Access::In, row_slots);
     v.optional("places", Access::In, places);
+    v.optional("until", Access::In, until);
     v.optional("weights", Access::InOut, weights);
     v.optional("last_step", Access::InOut, last_step);
     v.tensors("states", Access::InOut, states);

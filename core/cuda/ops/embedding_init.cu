@@ -24,10 +24,20 @@ struct InitialRows {
   const float* bounds;  // one a slot, or null: `bound` for all
   float bound;
   bool sinusoidal;
+  const std::int64_t* until;  // rows from this one on are passed over; null: none are
 
   __device__ std::size_t row(std::size_t i) const { return rows ? rows[i] : first + i; }
+  __device__ std::size_t end() const {
+    return until ? static_cast<std::size_t>(*until) : static_cast<std::size_t>(-1);
+  }
   __device__ std::size_t place(std::size_t row) const { return places ? places[row] - 1 : row; }
 };
+
+// Blocks for rows of which, where their end is known later, there mostly are none.
+unsigned blocks_until(const std::int64_t* until, unsigned for_all) {
+  constexpr unsigned kFew = 16;
+  return until ? std::min(kFew, for_all) : for_all;
+}
 
 // One table's part of a launch that draws rows.
 template <class Key, class Weight>
@@ -39,6 +49,7 @@ struct Draw {
   Weight* weights;
 
   bool aligned() const { return init.d % 4 == 0 && packs_fit(weights, init.d, 4); }
+  unsigned blocks() const { return blocks_until(init.until, lanes.grid().x); }
 };
 
 // A few threads share a row; each draws four columns at a time. Moves 4 d bytes a row.
@@ -46,9 +57,10 @@ template <bool kAligned, class Key, class Weight>
 __device__ void draw(const BucketLanes& lanes, const InitialRows& init,
                      const Key* __restrict__ keys, const std::uint32_t* __restrict__ slots,
                      Weight* __restrict__ weights) {
+  const std::size_t end = init.end();
   lanes.for_each([&](std::size_t i, unsigned lane) {
     const std::size_t row = init.row(i);
-    if (init.rows && row == kNoRow) return;
+    if (row >= end || (init.rows && row == kNoRow)) return;
     const std::size_t place = init.place(row);
     const std::uint32_t slot = slots ? slots[row] : 0;
     const float bound = init.bounds ? init.bounds[slot] : init.bound;
@@ -86,30 +98,51 @@ __global__ void draw_many_kernel(const __grid_constant__ Many<Draw<Key, Weight>>
   draw<kAligned>(a.lanes, a.init, a.keys, a.slots, a.weights);
 }
 
+// Rows of d numbers, one after the other.
 template <class T>
 struct Fill {
   T* to;
-  std::size_t n;
+  std::size_t rows, d;
   T value;
+  std::size_t first;          // the number of the first row
+  const std::int64_t* until;  // as in InitialRows
+
+  unsigned blocks() const { return blocks_until(until, grid_for(rows * d, kThreads)); }
 };
 
 template <class T>
-__device__ void fill_all(T* to, std::size_t n, T value) {
+__device__ void fill_all(const Fill<T>& a) {
+  std::size_t rows = a.rows;
+  if (a.until) {
+    const auto end = static_cast<std::size_t>(*a.until);
+    rows = end < a.first ? 0 : end - a.first < rows ? end - a.first : rows;
+  }
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
-       i += step) {
-    to[i] = value;
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+       i < rows * a.d; i += step) {
+    a.to[i] = a.value;
   }
 }
 
 template <class T>
 __global__ void fill_kernel(Fill<T> a) {
-  fill_all(a.to, a.n, a.value);
+  fill_all(a);
 }
 template <class T>
 __global__ void fill_many_kernel(const __grid_constant__ Many<Fill<T>> many) {
-  const Fill<T>& a = many.mine();
-  fill_all(a.to, a.n, a.value);
+  fill_all(many.mine());
+}
+
+// Numbers of the rows of an op that are in order: `array` has `d` a row.
+template <class T>
+Fill<T> fill_of(const EmbeddingInit& op, const TensorRef& array, std::size_t d, T value) {
+  const auto first = static_cast<std::size_t>(op.first);
+  return {array.ptr<T>() + first * d,
+          static_cast<std::size_t>(op.count),
+          d,
+          value,
+          first,
+          op.until.empty() ? nullptr : op.until.ptr<std::int64_t>()};
 }
 
 // A few threads share a row.
@@ -138,9 +171,9 @@ void fill_rows(const OpContext& context, const EmbeddingInit& op, const TensorRe
 }
 
 template <class T>
-void fill(const OpContext& context, T* to, std::size_t n, T value) {
-  launch(context, EmbeddingInit::kName, dim3(grid_for(n, kThreads)), dim3(kThreads), 0,
-         &fill_kernel<T>, Fill<T>{to, n, value});
+void fill(const OpContext& context, const Fill<T>& args) {
+  launch(context, EmbeddingInit::kName, dim3(args.blocks()), dim3(kThreads), 0, &fill_kernel<T>,
+         args);
 }
 
 // Bounds of slots as float, as the CPU uses them; copied in the pieces that a stream takes from
@@ -174,7 +207,8 @@ Draw<Key, Weight> draw_of(const EmbeddingInit& op, const float* bounds) {
                          op.table,
                          bounds_to_copy(op) == 0 ? nullptr : bounds,
                          static_cast<float>(op.bounds[0]),
-                         op.sinusoidal};
+                         op.sinusoidal,
+                         op.until.empty() ? nullptr : op.until.ptr<std::int64_t>()};
   return {BucketLanes(count, count * ((d + 3) / 4)), init, op.row_keys.ptr<Key>(),
           op.row_slots.empty() ? nullptr : op.row_slots.ptr<std::uint32_t>(),
           op.weights.ptr<Weight>()};
@@ -188,7 +222,7 @@ void draw_rows(const OpContext& context, const EmbeddingInit& op) {
   const Draw<Key, Weight> args = draw_of<Key, Weight>(op, bounds);
   const auto kernel =
       args.aligned() ? &draw_rows_kernel<true, Key, Weight> : &draw_rows_kernel<false, Key, Weight>;
-  launch(context, EmbeddingInit::kName, args.lanes.grid(), args.lanes.block(), 0, kernel, args);
+  launch(context, EmbeddingInit::kName, dim3(args.blocks()), args.lanes.block(), 0, kernel, args);
 }
 
 // All but the vectors, of rows that are named or have places.
@@ -208,23 +242,25 @@ void fill_one_by_one(const OpContext& context, const EmbeddingInit& op) {
 
 bool in_order(const EmbeddingInit& op) { return op.rows.empty() && op.places.empty(); }
 
-// The same of rows in order.
-void fill_in_order(const OpContext& context, const EmbeddingInit& op) {
-  const auto first = static_cast<std::size_t>(op.first);
-  const auto count = static_cast<std::size_t>(op.count);
-  for (std::size_t s = 0; s < op.states.size(); ++s) {
-    const std::size_t d = op.states[s].shape[1];
-    fill(context, op.states[s].ptr<float>() + first * d, count * d,
-         static_cast<float>(op.initial_states[s]));
+// The same of rows in order, of one op or of several.
+struct Fills {
+  std::vector<Fill<float>> states;
+  std::vector<Fill<std::uint32_t>> births;
+  std::vector<Fill<std::int64_t>> last_steps;
+
+  void add(const EmbeddingInit& op) {
+    for (std::size_t s = 0; s < op.states.size(); ++s) {
+      states.push_back(fill_of(op, op.states[s], op.states[s].shape[1],
+                               static_cast<float>(op.initial_states[s])));
+    }
+    if (!op.births.empty()) {
+      births.push_back(fill_of(op, op.births, 1, static_cast<std::uint32_t>(op.birth)));
+    }
+    if (!op.last_step.empty()) {
+      last_steps.push_back(fill_of<std::int64_t>(op, op.last_step, 1, 1));
+    }
   }
-  if (!op.births.empty()) {
-    fill(context, op.births.ptr<std::uint32_t>() + first, count,
-         static_cast<std::uint32_t>(op.birth));
-  }
-  if (!op.last_step.empty()) {
-    fill<std::int64_t>(context, op.last_step.ptr<std::int64_t>() + first, count, 1);
-  }
-}
+};
 
 void embedding_init(const OpContext& context, const EmbeddingInit& op) {
   if (op.count == 0) return;
@@ -234,7 +270,12 @@ void embedding_init(const OpContext& context, const EmbeddingInit& op) {
                                                      : draw_rows<Key, float>(context, op);
     });
   }
-  in_order(op) ? fill_in_order(context, op) : fill_one_by_one(context, op);
+  if (!in_order(op)) return fill_one_by_one(context, op);
+  Fills fills;
+  fills.add(op);
+  for (const auto& each : fills.states) fill(context, each);
+  for (const auto& each : fills.births) fill(context, each);
+  for (const auto& each : fills.last_steps) fill(context, each);
 }
 
 template <bool kAligned, class Key, class Weight>
@@ -246,7 +287,7 @@ void draw_many(const OpContext& context, const std::vector<Draw<Key, Weight>>& a
   }
   launch_many<Args>(context, EmbeddingInit::kSeveralName, some, dim3(BucketLanes::kThreads),
                     &draw_many_kernel<kAligned, Key, Weight>,
-                    [](const Args& a) { return a.lanes.grid().x; });
+                    [](const Args& a) { return a.blocks(); });
 }
 
 template <class Key, class Weight>
@@ -272,8 +313,7 @@ void draw_those_of(const OpContext& context, const Several<EmbeddingInit>& sever
 template <class T>
 void fill_many(const OpContext& context, const std::vector<Fill<T>>& all) {
   launch_many<Fill<T>>(context, EmbeddingInit::kSeveralName, all, dim3(kThreads),
-                       &fill_many_kernel<T>,
-                       [](const Fill<T>& a) { return grid_for(a.n, kThreads); });
+                       &fill_many_kernel<T>, [](const Fill<T>& a) { return a.blocks(); });
 }
 
 void embedding_inits(const OpContext& context, const Several<EmbeddingInit>& several) {
@@ -281,33 +321,15 @@ void embedding_inits(const OpContext& context, const Several<EmbeddingInit>& sev
   draw_those_of<std::int64_t, float>(context, several);
   draw_those_of<std::uint32_t, BFloat16>(context, several);
   draw_those_of<std::int64_t, BFloat16>(context, several);
-  std::vector<Fill<float>> states;
-  std::vector<Fill<std::uint32_t>> births;
-  std::vector<Fill<std::int64_t>> last_steps;
+  Fills fills;
   for (const EmbeddingInit& op : several.ops) {
     if (op.count == 0) continue;
-    if (!in_order(op)) {  // numbers used again, which is rare, or rows in a cache
-      fill_one_by_one(context, op);
-      continue;
-    }
-    const auto first = static_cast<std::size_t>(op.first);
-    const auto count = static_cast<std::size_t>(op.count);
-    for (std::size_t s = 0; s < op.states.size(); ++s) {
-      const std::size_t d = op.states[s].shape[1];
-      states.push_back({op.states[s].ptr<float>() + first * d, count * d,
-                        static_cast<float>(op.initial_states[s])});
-    }
-    if (!op.births.empty()) {
-      births.push_back(
-          {op.births.ptr<std::uint32_t>() + first, count, static_cast<std::uint32_t>(op.birth)});
-    }
-    if (!op.last_step.empty()) {
-      last_steps.push_back({op.last_step.ptr<std::int64_t>() + first, count, 1});
-    }
+    // Numbers used again, which is rare, or rows in a cache.
+    in_order(op) ? fills.add(op) : fill_one_by_one(context, op);
   }
-  fill_many(context, states);
-  fill_many(context, births);
-  fill_many(context, last_steps);
+  fill_many(context, fills.states);
+  fill_many(context, fills.births);
+  fill_many(context, fills.last_steps);
 }
 
 const OpRegistration<EmbeddingInit> embedding_init_cuda{DeviceType::Cuda, &embedding_init};

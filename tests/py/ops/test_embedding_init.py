@@ -75,9 +75,9 @@ class Table:
             **({"row_slots": self.slots} if slots else {}),
         }
 
-    def init(self, first, count, bounds, slots, without=()):
+    def init(self, first, count, bounds, slots, without=(), until=None):
         """Runs the op and compares every array with what it must hold."""
-        part = slice(first, first + count)
+        part = slice(first, first + count if until is None else np.clip(until, first, first + count))
         weights, last_step = self.weights.copy(), self.last_step.copy()
         states = [state.copy() for state in self.states]
         if "weights" not in without:
@@ -95,6 +95,8 @@ class Table:
         if "states" not in without:
             attributes.update(initial_states=self.initial_states)
         tensors = {k: v for k, v in self.tensors(slots).items() if k not in without}
+        if until is not None:
+            tensors["until"] = np.array([until])
         _core.run_op("embedding_init", tensors, attributes)
         np.testing.assert_array_equal(bits_of(self.weights), bits_of(weights), "weights")
         for found, wanted in zip(self.states, states, strict=True):
@@ -147,6 +149,12 @@ def test_rows_of_any_range(rng, first, count, number):
     Table(rng, np.int64, 12).init(first, count, some_bounds(rng, number), True)
 
 
+@pytest.mark.parametrize("until", [0, 49, 50, 51, 177, 649, 650, 2**40])
+@pytest.mark.parametrize("d", [3, 64])
+def test_rows_up_to_an_end_that_the_device_knows(rng, d, until):
+    Table(rng, np.int64, d).init(50, 600, some_bounds(rng, 1), False, until=until)
+
+
 @pytest.mark.parametrize("number", [2, 64, 65, 128, 129])
 def test_bounds_of_any_number_of_slots(rng, number):
     table = Table(rng, np.uint32, 8, states=0)
@@ -194,6 +202,8 @@ def test_only_what_is_given_is_written(rng, left):
         ({}, {"count": -4}, r"rows 0 \+ -4 are negative"),
         ({}, {"first": 1}, "row_keys holds 4 int64, must hold at least 5"),
         ({"row_keys": np.zeros(4, np.uint64)}, {}, "keys hold uint64"),
+        ({"until": np.zeros(2, np.int64)}, {}, "until holds 2 int64, must hold 1"),
+        ({"until": np.array([2]), "rows": np.arange(4, dtype=np.uint32)}, {}, "no end to be known"),
         ({"row_slots": np.zeros(3, np.uint32)}, {}, "row_slots holds 3"),
         ({"row_slots": np.zeros(4, np.int64)}, {}, "row_slots holds 4 int64"),
         ({"last_step": np.zeros(3, np.int64)}, {}, "last_step holds 3"),

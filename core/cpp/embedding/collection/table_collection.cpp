@@ -2,6 +2,7 @@
 #include "core/cpp/embedding/collection/table_collection.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <utility>
 
@@ -18,6 +19,12 @@ constexpr std::size_t kLocal = 0;  // the only device
 /// and an update.
 constexpr std::size_t kMostOverTiers = 8;
 constexpr std::size_t kRatesAtOnce = 256 / 4;  // of copy_scalars()
+
+/// Whether forward() waits for keys: on the CPU, where nothing is gained, and whoever asks for it.
+bool waits_for_keys(DeviceType type) {
+  const char* const text = std::getenv("HUGECTR_WAIT_FOR_KEYS");
+  return text && *text ? *text != '0' : type == DeviceType::Cpu;
+}
 
 const std::vector<SparseEmbeddingHashParams>& checked(
     const std::vector<SparseEmbeddingHashParams>& tables) {
@@ -52,7 +59,8 @@ TableCollection::TableCollection(const std::vector<SparseEmbeddingHashParams>& t
       gpu_(resources_->get_local_gpu(kLocal)),
       group_(checked(tables), resources_),
       gradients_(group_, gpu_),
-      insertions_(group_, gpu_, [this] { finish_begun(); }) {
+      insertions_(group_, gpu_, [this] { finish_begun(); }),
+      waits_(waits_for_keys(device.type)) {
   for (const SparseEmbeddingHashParams& params : tables) {
     tiered_ = tiered_ || params.memory.tiered();
   }
@@ -105,8 +113,15 @@ TableCollection::Batch& TableCollection::alive(Token token) {
 TableCollection::Batch& TableCollection::batch_of(Token token) {
   if (token == begun_) finish_begun();
   Batch& batch = alive(token);
-  if (batch.failure) std::rethrow_exception(batch.failure);
+  if (batch.failure) {
+    batch.given = false;
+    std::rethrow_exception(batch.failure);
+  }
   return batch;
+}
+
+void TableCollection::tell() {
+  if (untold_) std::rethrow_exception(std::exchange(untold_, nullptr));
 }
 
 void TableCollection::make_bags(const OpContext& context, std::vector<BagOffsets> bags,
@@ -137,6 +152,7 @@ TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch
 TableCollection::Token TableCollection::begin(std::span<const SparseTensor> batch,
                                               std::uintptr_t stream, std::vector<BagOffsets> bags) {
   finish_begun();
+  tell();
   HCTR_CHECK(!tiered_ || alive_.size() < kMostOverTiers, "a collection with tables over tiers has ",
              alive_.size(),
              " batches whose rows are held on the device: let go of the vectors of "
@@ -168,8 +184,31 @@ void TableCollection::finish_begun() {
 }
 
 void TableCollection::finish(Token token, Batch& own) {
-  group_.finish_plan(kLocal, own.slot, [&] { check_bags(own.wrong); });
-  std::vector<PlannedRows> tables = group_.planned_rows(kLocal, own.slot);
+  const auto check = [&] { check_bags(own.wrong); };
+  if (std::exchange(submitted_, false)) {
+    group_.confirm_plan(kLocal, own.slot, check);
+  } else {
+    group_.finish_plan(kLocal, own.slot, check);
+    count_rows(own);
+    if (!waits_) group_.make_room_for_next(kLocal, own.slot);
+  }
+  insertions_.add(token, group_.planned_rows(kLocal, own.slot));
+}
+
+void TableCollection::submit_begun() {
+  Batch& own = alive_.at(begun_);
+  try {
+    group_.submit_plan(kLocal, own.slot);
+    count_rows(own);
+    submitted_ = own.given = true;
+  } catch (...) {
+    begun_ = 0;
+    own.failure = std::current_exception();
+  }
+}
+
+void TableCollection::count_rows(Batch& own) {
+  const std::vector<PlannedRows> tables = group_.planned_rows(kLocal, own.slot);
   std::vector<CopyBlocks> counts;  // the device writes staging memory as its own
   counts.reserve(tables.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
@@ -181,12 +220,15 @@ void TableCollection::finish(Token token, Batch& own) {
   }
   run_several(gpu_.plan_context(), std::move(counts));
   gpu_.plan_stream().record(*own.counted);
-  insertions_.add(token, std::move(tables));
 }
 
 void TableCollection::forward(Token token, std::span<const TensorRef> outputs,
                               std::uintptr_t stream) {
-  const PlanSlot slot = batch_of(token).slot;
+  if (token == begun_ && !submitted_ && !waits_ && group_.has_room(kLocal, alive(token).slot)) {
+    submit_begun();
+  }
+  const bool submitted = submitted_ && token == begun_;
+  const PlanSlot slot = (submitted ? alive(token) : batch_of(token)).slot;
   follow_caller(gpu_.compute_stream(), stream);
   group_.forward(kLocal, slot, outputs);
   precede_caller(gpu_.compute_stream(), stream);
@@ -196,6 +238,7 @@ void TableCollection::look_up(std::span<const SparseTensor> batch,
                               std::span<const TensorRef> outputs, std::uintptr_t stream,
                               std::vector<BagOffsets> bags) {
   finish_begun();
+  tell();
   follow_caller(gpu_.plan_stream(), stream);
   make_bags(gpu_.plan_context(), std::move(bags), wrong_);
   group_.begin_plan(kLocal, batch, PlanSlot::Eval, false);
@@ -286,7 +329,9 @@ void TableCollection::release(Token token) {
   if (token == begun_) finish_begun();
   Batch batch = std::move(alive(token));
   alive_.erase(token);
-  if (std::exchange(batch.failure, nullptr)) {
+  const bool given = std::exchange(batch.given, false);
+  if (const std::exception_ptr failure = std::exchange(batch.failure, nullptr)) {
+    if (given) untold_ = failure;
     idle_.push_back(std::move(batch));
     return;
   }

@@ -58,8 +58,10 @@ class HCTR_API TableCollection {
   Token plan(std::span<const SparseTensor> batch, std::uintptr_t stream,
              std::vector<BagOffsets> bags = {});
   /// As plan(), but the host waits for the lookup of the keys only when the next call needs what
-  /// came of it: forward() or accumulate() of the batch, another batch, rows in or out. What goes
-  /// wrong is thrown by calls with the token. All memory of the batch must stay, and stay as it is,
+  /// came of it: accumulate() of the batch, another batch, rows in or out; forward() of the batch
+  /// where tables might have to grow for it, or where the collection always waits
+  /// (HUGECTR_WAIT_FOR_KEYS). What goes wrong is thrown by calls with the token, or by the next
+  /// batch's first call where this one is over by then. All memory of the batch must stay, and stay as it is,
   /// until forward() has run.
   Token begin(std::span<const SparseTensor> batch, std::uintptr_t stream,
               std::vector<BagOffsets> bags = {});
@@ -107,12 +109,18 @@ class HCTR_API TableCollection {
     Tensor2<std::int64_t> wrong;       ///< staging, (1): whether its bags are not good
     std::unique_ptr<Event> counted;
     std::exception_ptr failure;  ///< why there is no plan
+    bool given = false;          ///< vectors have been, before anybody knew of its keys
   };
   Batch take_batch();
   Batch& alive(Token token);
   /// With its plan made; throws why there is none.
   Batch& batch_of(Token token);
   void finish(Token token, Batch& batch);
+  /// Throws what nobody has been told of a batch that is over.
+  void tell();
+  void submit_begun();
+  /// What follows the plan of a batch on the plan stream.
+  void count_rows(Batch& batch);
 
   std::shared_ptr<ResourceManager> resources_;
   GPUResource& gpu_;
@@ -129,6 +137,9 @@ class HCTR_API TableCollection {
   std::vector<Batch> idle_;
   Token last_ = 0;
   Token begun_ = 0;  ///< the batch of which half a plan is made; 0: there is none
+  bool submitted_ = false;  ///< of it: the rest is submitted, and nobody knows yet of its keys
+  std::exception_ptr untold_;  ///< why a batch was none whose vectors were given and that is over
+  bool waits_;              ///< forward() for the keys of its batch, however much room there is
   std::int64_t steps_ = 0;
   bool has_gradients_ = false;
   bool tiered_ = false;  ///< whether a table is over tiers

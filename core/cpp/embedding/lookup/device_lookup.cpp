@@ -99,6 +99,7 @@ PlanSlot DeviceLookup::add_slot() {
   LookupPlan& plan = plans_.emplace_back();
   plan.slot = plans_.size() - 1;
   plan.tables.resize(parts_.size());
+  plan.looked_up = gpu_.create_event();
   plan.made = gpu_.create_event();
   plan.ready = gpu_.create_event();
   plan.released = gpu_.create_event();

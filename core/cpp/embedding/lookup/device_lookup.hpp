@@ -33,6 +33,10 @@ class DeviceLookup {
   /// Times of the samples of the batch that is planned next, a table each; empty: none.
   void take_times(std::span<const SparseTensor> times, PlanSlot slot);
   void finish_plan(PlanSlot slot, const std::function<void()>& check);
+  bool has_room(PlanSlot slot) const;
+  void submit_plan(PlanSlot slot);
+  void confirm_plan(PlanSlot slot, const std::function<void()>& check);
+  void make_room_for_next(PlanSlot slot);
   void wait_for_slot(PlanSlot slot) { gpu_.plan_stream().wait(*plans_.at(at(slot)).released); }
   /// Rows that the plan numbered, and those of later ones, never were.
   void drop_plan(PlanSlot slot);
@@ -109,6 +113,8 @@ class DeviceLookup {
   void read_outcomes(const OpContext& context) const;
   /// Rows of the keys of all tables, from what came of them.
   void number(LookupPlan& plan) const;
+  void take_numbers(const LookupPlan& plan) const;
+  void begin_rows(LookupPlan& plan) const;
   /// Rows of the keys of other devices' samples, in tables that all devices have. Collective.
   void number_rows_of_others(LookupPlan& plan) const;
   void enlarge(const Part& part, const LookupPlan& plan, TablePlan& own, std::size_t n) const;

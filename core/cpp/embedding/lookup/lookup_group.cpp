@@ -139,6 +139,23 @@ void LookupGroup::finish_plan(std::size_t local_id, PlanSlot slot,
   devices_.at(local_id)->finish_plan(slot, check);
 }
 
+bool LookupGroup::has_room(std::size_t local_id, PlanSlot slot) const {
+  return devices_.at(local_id)->has_room(slot);
+}
+
+void LookupGroup::submit_plan(std::size_t local_id, PlanSlot slot) {
+  devices_.at(local_id)->submit_plan(slot);
+}
+
+void LookupGroup::confirm_plan(std::size_t local_id, PlanSlot slot,
+                               const std::function<void()>& check) {
+  devices_.at(local_id)->confirm_plan(slot, check);
+}
+
+void LookupGroup::make_room_for_next(std::size_t local_id, PlanSlot slot) {
+  devices_.at(local_id)->make_room_for_next(slot);
+}
+
 void LookupGroup::wait_for_slot(std::size_t local_id, PlanSlot slot) {
   devices_.at(local_id)->wait_for_slot(slot);
 }

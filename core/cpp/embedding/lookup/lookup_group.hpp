@@ -81,6 +81,18 @@ class HCTR_API LookupGroup {
   void begin_plan(std::size_t local_id, std::span<const SparseTensor> batch, PlanSlot slot,
                   bool train);
   void finish_plan(std::size_t local_id, PlanSlot slot, const std::function<void()>& check = {});
+  /// Whether a training plan that has been begun can be made before anybody knows which of its keys
+  /// are new: on one device, of tables whose rows stay where they are, with memory for all of its
+  /// keys to be new.
+  bool has_room(std::size_t local_id, PlanSlot slot) const;
+  /// The rest of such a plan, submitted without waiting for anything. Only forward() may follow
+  /// until confirm_plan(), the second half of finish_plan(), which waits for the lookup and throws
+  /// what that would: keys that are none have given zeros.
+  void submit_plan(std::size_t local_id, PlanSlot slot);
+  void confirm_plan(std::size_t local_id, PlanSlot slot, const std::function<void()>& check = {});
+  /// Of a plan that had no room: some memory, so that the next like it has_room(), where that is
+  /// little beside what its tables have.
+  void make_room_for_next(std::size_t local_id, PlanSlot slot);
   /// Makes the plan stream wait until nothing reads the slot's former plan. plan() does so itself:
   /// this is for those who measure it.
   void wait_for_slot(std::size_t local_id, PlanSlot slot);

@@ -92,10 +92,13 @@ struct TablePlan {
 
 /// One batch, planned for all tables of a group on one device.
 struct LookupPlan {
-  enum class State { Empty, Begun, Planned, Trained };
+  /// Submitted: made, but what came of its keys is not known on the host.
+  enum class State { Empty, Begun, Submitted, Planned, Trained };
 
-  bool is_made() const { return state == State::Planned || state == State::Trained; }
-  bool waits_to_train() const { return train && state == State::Planned; }
+  bool is_made() const { return state > State::Begun; }
+  bool waits_to_train() const {
+    return train && (state == State::Submitted || state == State::Planned);
+  }
 
   std::size_t slot = 0;  ///< its place among the plans of the device
   State state = State::Empty;
@@ -105,6 +108,7 @@ struct LookupPlan {
   /// Between begin_plan() and finish_plan(): the batch in buckets, and of it what first parts look
   /// up where there are hybrids.
   std::vector<SparseTensor> batch, rare;
+  std::unique_ptr<Event> looked_up;  ///< plan stream: what came of the keys is on the host
   std::unique_ptr<Event> made;      ///< plan stream: what moves may begin
   std::unique_ptr<Event> ready;     ///< plan or move stream: the plan is made, its rows are there
   std::shared_ptr<Event> released;  ///< compute stream: nothing uses it or its rows any more

@@ -86,6 +86,72 @@ void DeviceLookup::finish_plan(PlanSlot slot, const std::function<void()>& check
   }
 }
 
+bool DeviceLookup::has_room(PlanSlot slot) const {
+  const LookupPlan& plan = plans_.at(at(slot));
+  if (plan.state != LookupPlan::State::Begun || !plan.train || has_hybrids() || moves_rows() ||
+      !bounded_.empty() || parts_.front().route.device_count() > 1) {
+    return false;
+  }
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    if (!parts_[t].rows.has_room(plan.tables[t].key_count())) return false;
+  }
+  return true;
+}
+
+void DeviceLookup::submit_plan(PlanSlot slot) {
+  LookupPlan& plan = plans_.at(at(slot));
+  HCTR_CHECK(has_room(slot), owner_, ": this slot has no plan that can be made without waiting");
+  const OpContext context = gpu_.plan_context();
+  context.stream->record(*plan.looked_up);
+  plan.state = LookupPlan::State::Empty;
+  try {
+    // As if all keys were new: the most rows that there can be.
+    for (TablePlan& own : plan.tables) {
+      const std::size_t rows = own.before.rows + own.key_count();
+      own.extent = {rows, rows, 0};
+      own.reused = {};
+    }
+    choose_exchanges(plan, plan.batch, plan.batch);
+    stage(plan);
+    for (std::size_t t = 0; t < parts_.size(); ++t) {
+      plan.tables[t].scores = {};
+      plan.tables[t].pin = parts_[t].rows.pin();
+    }
+    context.stream->record(*plan.ready);
+  } catch (...) {
+    undo(plan);
+    throw;
+  }
+  plan.state = LookupPlan::State::Submitted;
+}
+
+void DeviceLookup::confirm_plan(PlanSlot slot, const std::function<void()>& check) {
+  LookupPlan& plan = plans_.at(at(slot));
+  HCTR_CHECK(plan.state == LookupPlan::State::Submitted, owner_,
+             ": this slot has no plan to confirm");
+  plan.state = LookupPlan::State::Empty;
+  try {
+    plan.looked_up->synchronize();
+    if (check) check();
+    take_numbers(plan);
+    begin_rows(plan);
+  } catch (...) {
+    for (TablePlan& own : plan.tables) own.pin.reset();
+    // Whoever has read the rows that go has done so before their numbers go to others.
+    gpu_.compute_stream().synchronize();
+    undo(plan);
+    throw;
+  }
+  plan.state = LookupPlan::State::Planned;
+}
+
+void DeviceLookup::make_room_for_next(PlanSlot slot) {
+  const LookupPlan& plan = plans_.at(at(slot));
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    parts_[t].rows.make_room_for_next(plan.tables[t].key_count());
+  }
+}
+
 void DeviceLookup::undo(const LookupPlan& plan) {
   const OpContext context = gpu_.plan_context();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
@@ -152,6 +218,10 @@ void DeviceLookup::stage(LookupPlan& plan) {
     own.rounding = rows.rounding(own.unique_rows.ref(), own.extent.rows);
     own.stamps = rows.stamps(own.extent.rows);
     if (!plan.train) continue;
+    if (own.extent.rows > rows.size()) {  // of a plan that is submitted before they are known
+      rows.content_of_new(own.key_count(), own.staged, new_rows);
+      continue;
+    }
     rows.first_content(own.before, own.staged, true,
                        rows.store().moves() ? behind_moves : new_rows);
   }

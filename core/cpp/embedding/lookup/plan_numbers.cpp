@@ -25,23 +25,31 @@ void DeviceLookup::begin_numbers(LookupPlan& plan) const {
 }
 
 void DeviceLookup::number(LookupPlan& plan) const {
+  take_numbers(plan);
+  if (replica_) number_rows_of_others(plan);
+  begin_rows(plan);
+  check_max_rows(plan);
+}
+
+void DeviceLookup::take_numbers(const LookupPlan& plan) const {
   const OpContext context = gpu_.plan_context();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Table& rows = parts_[t].rows;
-    TablePlan& own = plan.tables[t];
+    const TablePlan& own = plan.tables[t];
     const HashTable::Result found = rows.numbered(context);
     check_reserved(parts_[t], own, found.first_reserved);
     check_outside(parts_[t], own, found.first_outside);
     rows.make_room(found.rows);
   }
-  if (replica_) number_rows_of_others(plan);
+}
+
+void DeviceLookup::begin_rows(LookupPlan& plan) const {
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     Table& rows = parts_[t].rows;
     TablePlan& own = plan.tables[t];
     own.extent = rows.begin_rows();
     own.reused = rows.reused_since(own.before);
   }
-  check_max_rows(plan);
 }
 
 void DeviceLookup::read_outcomes(const OpContext& context) const {

@@ -12,8 +12,6 @@ namespace hugectr {
 namespace {
 
 constexpr std::size_t kMinCapacity = 1024;
-/// Keys that go into the index at once; longer lists go in pieces.
-constexpr std::size_t kKeysAtOnce = std::size_t{1} << 26;
 /// One place in so many may be dead.
 constexpr std::size_t kDeadShare = 8;
 constexpr std::size_t kDeadAt = 1 + kReportSize, kOutcomeSize = kDeadAt + 1;

@@ -37,6 +37,9 @@ class HCTR_API HashTable {
             std::shared_ptr<MemoryResource> staging = nullptr,
             const std::vector<DirectSlot>& direct = {});
 
+  /// Keys that go into the index at once; longer lists go in pieces.
+  static constexpr std::size_t kKeysAtOnce = std::size_t{1} << 26;
+
   /// What a call learned. Rows beyond max_rows() were counted, not stored: take_back() then.
   struct Result {
     std::size_t rows = 0;              ///< rows with keys, or at least were asked for
@@ -85,6 +88,13 @@ class HCTR_API HashTable {
   void make_index(const OpContext& context) {
     if (capacity() == 0) reserve(context, 0);
   }
+  /// Whether an insert of n keys that has been begun gives new ones the next numbers, size() on, and
+  /// keeps all of them, so that who knows no more can go on.
+  bool numbers_in_order(std::size_t n) const {
+    return free_ == 0 && n <= kKeysAtOnce && n <= max_rows() - rows_;
+  }
+  /// (1) int64, on the device: how many rows have keys, behind all that has been begun.
+  TensorRef counter() const;
   void read_outcome(const OpContext& context);
   /// The same as an op, so that those of several tables are one. Of a table with `staging` memory,
   /// which its device reaches.
@@ -149,7 +159,6 @@ class HCTR_API HashTable {
   TensorRef hashed_index() const { return index_.ref(0, capacity_); }
   bool is_direct() const { return direct_places_ > 0; }
   TensorRef direct() const { return is_direct() ? direct_.ref() : TensorRef{}; }
-  TensorRef counter() const;
   TensorRef report() const;
   TensorRef dead() const;
   void reserve(const OpContext& context, std::size_t keys);

@@ -13,6 +13,7 @@ class MappedRows final : public RowStore {
         rows_(memory, device, owner, parts, max_rows) {}
 
   void grow_to(std::size_t rows) override { rows_.grow_to(rows); }
+  std::size_t room() const override { return rows_.room(); }
 
   bool wants_distinct_rows() const override { return false; }
   bool prepare(const OpContext&, std::size_t, const PlanRows&, StagingOps&) override {

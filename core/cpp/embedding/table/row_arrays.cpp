@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/table/row_arrays.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 
@@ -50,6 +51,12 @@ void GrowableRows::grow_to(std::size_t rows) {
   vectors_.grow_to(rows);
   for (GrowableTensor& state : states_) state.grow_to(rows);
   if (last_step_.max_rows() > 0) last_step_.grow_to(rows);
+}
+
+std::size_t GrowableRows::room() const {
+  std::size_t rows = vectors_.rows();
+  for (const GrowableTensor& state : states_) rows = std::min(rows, state.rows());
+  return last_step_.max_rows() > 0 ? std::min(rows, last_step_.rows()) : rows;
 }
 
 RowArrays GrowableRows::arrays(std::size_t rows) const {

@@ -44,6 +44,7 @@ class GrowableRows {
 
   /// Room for rows 0 .. rows - 1, the new ones without content. Throws OutOfMemory.
   void grow_to(std::size_t rows);
+  std::size_t room() const;
   RowArrays arrays(std::size_t rows) const;
   /// Whether [begin, begin + bytes) and the rows have memory in common.
   bool overlaps(const void* begin, std::size_t bytes) const;

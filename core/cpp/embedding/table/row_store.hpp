@@ -62,6 +62,8 @@ class RowStore {
 
   /// Room for rows 0 .. rows - 1, the new ones without content. Throws OutOfMemory.
   virtual void grow_to(std::size_t rows) = 0;
+  /// Rows that there is room for; 0 where they have no places of their own.
+  virtual std::size_t room() const { return 0; }
   /// Whether staging needs the distinct rows of plans that do not update them too, which costs a
   /// sort.
   virtual bool wants_distinct_rows() const = 0;

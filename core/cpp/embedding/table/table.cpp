@@ -60,6 +60,23 @@ void Table::make_room(std::size_t asked) {
   if (keeps_scores()) scores_.grow_to(size());
 }
 
+bool Table::has_room(std::size_t keys) const {
+  const std::size_t rows = size() + keys;
+  return index_.numbers_in_order(keys) && !has_gaps() && !keeps_scores() &&
+         store_->room() >= rows && (stamps_.max_rows() == 0 || stamps_.rows() >= rows);
+}
+
+void Table::make_room_for_next(std::size_t keys) {
+  constexpr std::size_t kLittle = 16;  // one part of so many
+  const std::size_t rows = size() + keys;
+  if (keys > size() / kLittle || rows > max_rows() || store_->room() == 0) return;
+  try {
+    store_->grow_to(rows);
+    if (stamps_.max_rows() > 0) stamps_.grow_to(rows);
+  } catch (const OutOfMemory&) {  // whoever needs it waits, as it did now
+  }
+}
+
 EmbeddingInit Table::content(const TensorRef& rows, std::size_t first, std::size_t last,
                              const StagedRows& where, bool vectors, const TensorRef& births) const {
   const std::vector<float> starts = state_starts(spec_.opt_params);
@@ -91,6 +108,14 @@ void Table::first_content(const HashTable::State& before, const StagedRows& wher
   if (before.rows < size()) {
     ops.push_back(content({}, before.rows, size(), where, vectors, births(size())));
   }
+}
+
+void Table::content_of_new(std::size_t keys, const StagedRows& where,
+                           std::vector<EmbeddingInit>& ops) const {
+  if (keys == 0) return;
+  EmbeddingInit op = content({}, size(), size() + keys, where, true, {});
+  op.until = index_.counter();
+  ops.push_back(std::move(op));
 }
 
 void Table::first_states(const OpContext& context, const TensorRef& places,
