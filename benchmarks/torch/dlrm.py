@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DLRM in PyTorch over tables of hugectr or of FBGEMM on one GPU: the step, and the tables alone.
+"""DLRM in PyTorch over tables of hugectr and of FBGEMM on one GPU: the step, and the tables alone.
 
-Inputs are on the GPU and drawn from a power law (1.2); the dense part is compiled and runs in
-bfloat16. Prints one JSON line: median milliseconds of five blocks of
+Inputs are on the GPU and drawn from a power law (1.2); the dense part is compiled, once for all,
+and runs in bfloat16. What is timed is timed in turns, so that a machine that grows slower is slower
+for all. Prints a JSON line a library: median milliseconds of the blocks of
 
 - ``step``     forward, backward, dense and row updates
 - ``dense``    the same net on vectors that are there, without tables
 - ``tables``   lookup, gradients by row and update alone
 - ``tables_ahead``, ``step_ahead``  the same where the keys of the next batch are looked up ahead
   (``prefetch``); FBGEMM's have nothing to look up
-- ``host``, ``host_ahead``  of ``tables`` and ``tables_ahead``: milliseconds after which the host is
-  done with a step
+- ``..._host`` of each: milliseconds after which the host is done with a step
 
-Run: python benchmarks/torch/dlrm.py [--library hugectr|fbgemm] [--fused] [--batch 65536]
-                                     [--optimizer sgd|adam] [--trace FILE]
+Run: python benchmarks/torch/dlrm.py [--library hugectr fbgemm] [--fused] [--batch 65536]
+                          [--optimizer sgd|adam] [--mode reduce-overhead] [--trace FILE]
 """
 
 from __future__ import annotations
@@ -92,21 +92,45 @@ def power_law(shape: tuple[int, int], rows: int) -> torch.Tensor:
     return (keys.long() - 1).clamp_(0, rows - 1)
 
 
-def milliseconds(work: Callable[[int], object], steps: int) -> float:
-    """Of one call; the median of five blocks."""
-    for i in range(8):
-        work(i)
-    times = []
-    for _ in range(5):
+class Turns:
+    """Blocks of several kinds of work, one after the other and in turns."""
+
+    def __init__(self, works: dict[str, Callable[[int], object]], steps: int) -> None:
+        self._works, self._steps = works, steps
+        self._device: dict[str, list[float]] = {name: [] for name in works}
+        self._host: dict[str, list[float]] = {name: [] for name in works}
+        for work in works.values():
+            for i in range(8):
+                work(i)
+
+    def take(self, turns: int) -> None:
+        """Every other turn goes backwards."""
+        for turn in range(turns):
+            names = list(self._works)
+            for name in names if turn % 2 == 0 else reversed(names):
+                self._time(name)
+
+    def _time(self, name: str) -> None:
+        work = self._works[name]
+        work(0)  # another kind of work was before it
         start, end = torch.cuda.Event(True), torch.cuda.Event(True)
         torch.cuda.synchronize()
+        begin = time.perf_counter()
         start.record()
-        for i in range(steps):
+        for i in range(self._steps):
             work(i)
         end.record()
+        self._host[name].append((time.perf_counter() - begin) / self._steps * 1e3)
         torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) / steps)
-    return round(statistics.median(times), 3)
+        self._device[name].append(start.elapsed_time(end) / self._steps)
+
+    def found(self, name: str) -> dict[str, float]:
+        """Medians of one kind of work."""
+        last = name.rsplit(".", 1)[-1]
+        return {
+            last: round(statistics.median(self._device[name]), 3),
+            last + "_host": round(statistics.median(self._host[name]), 3),
+        }
 
 
 def our_tables(a: argparse.Namespace, names: list[str]) -> tuple[Any, Any]:
@@ -141,17 +165,71 @@ def fbgemm_tables(a: argparse.Namespace) -> Callable[[Keys], torch.Tensor]:
     return lambda keys: tables(keys.values(), keys.offsets())
 
 
-def measure(a: argparse.Namespace) -> dict[str, object]:
-    """The figures of one configuration."""
+class Tables:
+    """Tables of one library, as a step uses them."""
+
+    def __init__(self, a: argparse.Namespace, library: str, names: list[str]) -> None:
+        self.collection: Any = None
+        self._rows: Any = None
+        self._fused = a.fused
+        if library == "hugectr":
+            self.collection, self._rows = our_tables(a, names)
+            self.look_up = lambda keys: self.collection(keys).values()
+        else:
+            self.look_up = fbgemm_tables(a)
+
+    def update(self) -> None:
+        """What is not done in backward."""
+        if self._rows is not None and not self._fused:
+            self._rows.step()
+            self._rows.zero_grad()
+
+
+def works_of(
+    name: str,
+    tables: Tables,
+    batches: list[Any],
+    train: Callable[[int, torch.Tensor], None],
+    gradient: torch.Tensor,
+) -> dict[str, Callable[[int], object]]:
+    """What is timed of one library."""
+
+    def step(i: int) -> None:
+        train(i, tables.look_up(batches[i % 4][1]))
+        tables.update()
+
+    def alone(i: int) -> None:
+        tables.look_up(batches[i % 4][1]).backward(gradient)
+        tables.update()
+
+    def ahead(work: Callable[[int, torch.Tensor], None]) -> Callable[[int], None]:
+        """Work on vectors whose keys were looked up in the step before."""
+        planned = [tables.collection.prefetch(batches[0][1])]
+
+        def step(i: int) -> None:
+            now = planned.pop()
+            planned.append(tables.collection.prefetch(batches[(i + 1) % 4][1]))
+            work(i, tables.collection(now).values())
+            tables.update()
+
+        return step
+
+    works: dict[str, Callable[[int], object]] = {f"{name}.step": step, f"{name}.tables": alone}
+    if tables.collection is not None:
+        works[f"{name}.step_ahead"] = ahead(train)
+        works[f"{name}.tables_ahead"] = ahead(lambda i, x: x.backward(gradient))
+    return works
+
+
+def measure(a: argparse.Namespace) -> list[dict[str, object]]:
+    """The figures of each library."""
     torch.manual_seed(1)
     names = [f"slot{i}" for i in range(a.slots)]
-    tables, rows = our_tables(a, names) if a.library == "hugectr" else (None, None)
-    look_up = fbgemm_tables(a) if tables is None else (lambda keys: tables(keys).values())
     dense = Dense(a.dim, a.slots).cuda()
     dense_optimizer: torch.optim.Optimizer = torch.optim.SGD(dense.parameters(), lr=0.01)
     if a.optimizer == "adam":
         dense_optimizer = torch.optim.Adam(dense.parameters(), lr=0.001, fused=True)
-    forward = torch.compile(dense)
+    forward = torch.compile(dense, mode=a.mode)
     batches = [
         (
             torch.rand(a.batch, NUMBERS, device="cuda"),
@@ -171,60 +249,30 @@ def measure(a: argparse.Namespace) -> dict[str, object]:
         dense_optimizer.step()
         dense_optimizer.zero_grad()
 
-    def update() -> None:
-        if rows is not None and not a.fused:
-            rows.step()
-            rows.zero_grad()
-
-    def step(i: int) -> None:
-        train(i, look_up(batches[i % 4][1]))
-        update()
-
-    def tables_alone(i: int) -> None:
-        look_up(batches[i % 4][1]).backward(gradient)
-        update()
-
-    def ahead(work: Callable[[int, torch.Tensor], None]) -> Callable[[int], None]:
-        """Work on vectors whose keys were looked up in the step before."""
-        planned = [tables.prefetch(batches[0][1])]
-
-        def step(i: int) -> None:
-            now = planned.pop()
-            planned.append(tables.prefetch(batches[(i + 1) % 4][1]))
-            work(i, tables(now).values())
-            update()
-
-        return step
-
-    found: dict[str, object] = {
-        "tables": milliseconds(tables_alone, a.steps),
-        "step": milliseconds(step, a.steps),
-        "dense": milliseconds(lambda i: train(i, there.detach().requires_grad_()), a.steps),
-        "gb": round(torch.cuda.mem_get_info()[1] / 2**30 - torch.cuda.mem_get_info()[0] / 2**30, 1),
+    tables = {library: Tables(a, library, names) for library in a.library}
+    works: dict[str, Callable[[int], object]] = {
+        "dense": lambda i: train(i, there.detach().requires_grad_())
     }
-    if tables is not None:
-        found["tables_ahead"] = milliseconds(ahead(lambda i, x: x.backward(gradient)), a.steps)
-        found["step_ahead"] = milliseconds(ahead(train), a.steps)
-        found["rows_there"] = sum(len(tables.rows(name)) for name in names)
-
-    def host(work: Callable[[int], object]) -> float:
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for i in range(a.steps):
-            work(i)
-        return round((time.perf_counter() - begin) / a.steps * 1e3, 3)
-
-    found["host"] = host(tables_alone)
-    if tables is not None:
-        found["host_ahead"] = host(ahead(lambda i, x: x.backward(gradient)))
+    for library, own in tables.items():
+        works |= works_of(library, own, batches, train, gradient)
+    turns = Turns(works, a.steps)
+    turns.take(a.turns)
     if a.trace:
         with torch.profiler.profile() as profile:
             for i in range(3):
-                step(i)
+                works[f"{a.library[0]}.step"](i)
             torch.cuda.synchronize()
         profile.export_chrome_trace(a.trace)
-        print(profile.key_averages().table(sort_by="cuda_time_total", row_limit=25))
-    return found
+    all_found: list[dict[str, object]] = []
+    for library, own in tables.items():
+        found: dict[str, object] = {"library": library}
+        for name in works:
+            if name == "dense" or name.startswith(library + "."):
+                found |= turns.found(name)
+        if own.collection is not None:
+            found["rows_there"] = sum(len(own.collection.rows(name)) for name in names)
+        all_found.append(found)
+    return all_found
 
 
 def main() -> None:
@@ -234,13 +282,16 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=26)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
-    parser.add_argument("--library", choices=["hugectr", "fbgemm"], default="hugectr")
+    parser.add_argument("--library", choices=["hugectr", "fbgemm"], nargs="+", default=["hugectr"])
     parser.add_argument("--fused", action="store_true")
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=12, help="of a block")
+    parser.add_argument("--turns", type=int, default=9, help="blocks of each kind")
+    parser.add_argument("--mode", help="of torch.compile for the dense part")
     parser.add_argument("--trace")
     a = parser.parse_args()
     settings = {name: value for name, value in vars(a).items() if name != "trace"}
-    print(json.dumps(settings | measure(a)), flush=True)
+    for found in measure(a):
+        print(json.dumps(settings | found), flush=True)
 
 
 if __name__ == "__main__":
