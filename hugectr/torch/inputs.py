@@ -176,6 +176,10 @@ def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:
     if alike is not None:
         return alike
     parts = [_bags(name, batch[name]) for name in features]
+    devices = [values.device for values, _, _ in parts]
+    if any(device != devices[0] for device in devices):
+        found = dict(zip(features, map(str, devices), strict=True))
+        raise InvalidArgument(f"a batch: its features are on several devices, {found}")
     samples = [offsets.shape[0] - 1 for _, offsets, _ in parts]
     if any(count != samples[0] for count in samples):
         raise InvalidArgument(

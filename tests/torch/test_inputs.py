@@ -248,6 +248,9 @@ def test_what_cannot_be_is_said(device, monkeypatch):
     ragged.variable_stride_per_key = lambda: True
     with pytest.raises(hugectr.InvalidArgument, match="unlike numbers of samples"):
         collection(ragged)
+    elsewhere = torch.ones(2, dtype=torch.int64, device="meta"), torch.arange(3, device="meta")
+    with pytest.raises(hugectr.InvalidArgument, match=r"several devices, .*'bought': 'meta'"):
+        collection({"seen": keys, "bought": elsewhere, "user": keys})
     reserved = torch.full((2, 2), 2**63 - 1, device=device)
     with pytest.raises(hugectr.InvalidArgument, match="reserved"):
         collection({"seen": reserved, "bought": keys, "user": keys})
@@ -308,9 +311,8 @@ def test_bags_that_are_not_in_the_keys_are_refused(device, offsets):
 
 
 def nested_of(bags, device, layout):
-    return torch.nested.nested_tensor(
-        [torch.tensor(bag, device=device) for bag in bags], dtype=torch.int64, layout=layout
-    )
+    parts = [torch.tensor(bag, device=device) for bag in bags]
+    return torch.nested.nested_tensor(parts, dtype=torch.int64, layout=layout, device=device)
 
 
 def with_holes(device):

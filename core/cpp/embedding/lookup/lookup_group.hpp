@@ -90,8 +90,8 @@ class HCTR_API LookupGroup {
   /// what that would: keys that are none have given zeros.
   void submit_plan(std::size_t local_id, PlanSlot slot);
   void confirm_plan(std::size_t local_id, PlanSlot slot, const std::function<void()>& check = {});
-  /// Of a plan that had no room: some memory, so that the next like it has_room(), where that is
-  /// little beside what its tables have.
+  /// Of a plan that had no room: memory, so that the next like it has_room(), where that is 1 GiB
+  /// for all tables at most, or for one a sixteenth of what it has.
   void make_room_for_next(std::size_t local_id, PlanSlot slot);
   /// Makes the plan stream wait until nothing reads the slot's former plan. plan() does so itself:
   /// this is for those who measure it.

@@ -146,9 +146,17 @@ void DeviceLookup::confirm_plan(PlanSlot slot, const std::function<void()>& chec
 }
 
 void DeviceLookup::make_room_for_next(PlanSlot slot) {
+  // Little beside a device's memory, or beside a table.
+  constexpr std::size_t kLittle = std::size_t{1} << 30, kShare = 16;
   const LookupPlan& plan = plans_.at(at(slot));
+  std::size_t bytes = 0;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    parts_[t].rows.make_room_for_next(plan.tables[t].key_count());
+    bytes += plan.tables[t].key_count() * parts_[t].rows.spec().row_parts().row_bytes();
+  }
+  for (std::size_t t = 0; t < parts_.size(); ++t) {
+    Table& rows = parts_[t].rows;
+    const std::size_t keys = plan.tables[t].key_count();
+    if (bytes <= kLittle || keys <= rows.size() / kShare) rows.make_room_for_next(keys);
   }
 }
 

@@ -67,9 +67,8 @@ bool Table::has_room(std::size_t keys) const {
 }
 
 void Table::make_room_for_next(std::size_t keys) {
-  constexpr std::size_t kLittle = 16;  // one part of so many
   const std::size_t rows = size() + keys;
-  if (keys > size() / kLittle || rows > max_rows() || store_->room() == 0) return;
+  if (rows > max_rows() || store_->room() == 0) return;
   try {
     store_->grow_to(rows);
     if (stamps_.max_rows() > 0) stamps_.grow_to(rows);

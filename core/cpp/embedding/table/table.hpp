@@ -106,8 +106,8 @@ class Table {
   /// Whether all of so many keys, whose numbering has been begun, could be new: there is memory for
   /// their rows, which then lie at size() and behind in the order of their numbers.
   bool has_room(std::size_t keys) const;
-  /// Memory for so many new rows, where that is little beside what the table has: so that a plan
-  /// like this one has_room() the next time. Nothing when there is no memory for it.
+  /// Memory for so many new rows, so that a plan like this one has_room() the next time. Nothing
+  /// when there is no memory for it.
   void make_room_for_next(std::size_t keys);
   /// Adds to `ops` what writes the first content of those of `keys` keys that turn out to be new,
   /// for a table that has_room(): as first_content(), before anybody knows which they are.
