@@ -87,7 +87,8 @@ class OpTimer {
   }
 
   /// One JSON line; `bytes` that a run must move at least. of_copy: the rate beside that of a copy
-  /// of a GiB; of_same_copy: the time beside that of a copy that moves as many bytes.
+  /// of a GiB; of_same_copy: the time beside that of a copy that moves as many bytes, which goes
+  /// through as many sets of memory in turn as time() should.
   void print(const std::string& fields, double bytes, double ms) {
     const double rate = bytes / ms * 1e-6;
     const double same = copy_ms(static_cast<std::size_t>(bytes / 2.0));
@@ -131,21 +132,24 @@ class OpTimer {
   double copy_ms(std::size_t bytes) {
     double& known = copies_[bytes];
     if (known != 0.0) return known;
-    void* const from = memory_->allocate(bytes, "bench");
-    void* const to = memory_->allocate(bytes, "bench");
+    const std::size_t sets = sets_for(2 * bytes);
+    std::vector<void*> memory(2 * sets);
+    for (void*& data : memory) data = memory_->allocate(bytes, "bench");
     const auto copies =
         static_cast<std::size_t>(std::clamp(3e10 / static_cast<double>(bytes), 10.0, 1000.0));
     for (int i = 0; i < 5; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      for (std::size_t k = 0; k < copies; ++k) stream_->copy(to, from, bytes);
+      for (std::size_t k = 0; k < copies; ++k) {
+        const std::size_t set = k % sets;
+        stream_->copy(memory[2 * set], memory[2 * set + 1], bytes);
+      }
       stream_->synchronize();
       const std::chrono::duration<double, std::milli> passed =
           std::chrono::steady_clock::now() - start;
       const double ms = passed.count() / static_cast<double>(copies);
       known = known == 0.0 ? ms : std::min(known, ms);
     }
-    memory_->deallocate(to, bytes);
-    memory_->deallocate(from, bytes);
+    for (void* data : memory) memory_->deallocate(data, bytes);
     return known;
   }
 

@@ -23,7 +23,12 @@ struct DiceRule {
   __device__ void column(std::size_t, float*) const {}
   __device__ float apply(float x, float h, const float*) const { return dice(x, gate(h), alpha); }
   __device__ float through(float dy, float x, float h) const {
-    return dy * dice_gate_gradient(x, gate(h), alpha);
+    const float p = gate(h);
+    if constexpr (sizeof(T) == 2) {
+      return (1.0f - alpha) * dy * (x * fmaf(-p, p, p));  // 0, not NaN, where p is 0
+    } else {
+      return dy * dice_gate_gradient(x, p, alpha);
+    }
   }
   __device__ float factor(std::size_t, float inv_deviation) const { return inv_deviation; }
   __device__ float gradient(float dy, float h, float left, float inv_deviation) const {

@@ -18,34 +18,58 @@ struct RowMean {
   float n, inverse;
 };
 
-struct RowMoments {
-  float mean, inv_deviation;
-  __device__ float hat(float x) const { return (x - mean) * inv_deviation; }
-};
-
-// The deviations are squared in a second pass over the registers: a large mean costs no digits.
-// Those of a row that is not there are 0.
-template <class Cut, class T>
-__device__ RowMoments moments(const LaneOfRow<T, Cut>& x, bool there, int lane, unsigned n,
-                              const RowMean& mean_of, float eps) {
-  float sum = 0.0f, squares = 0.0f;
-  for_each_pack<Cut>(lane, n, [&](int i, unsigned) {
-    const auto values = x[i];
-#pragma unroll
-    for (int k = 0; k < Cut::V; ++k) sum += values.v[k];
-  });
-  const float mean = mean_of(group_sum<Cut::W>(sum));
-  for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-    const auto values = x[i];
-#pragma unroll
-    for (int k = 0; k < Cut::V; ++k) {
-      const float distance = Cut::in_row(column, k, n) ? values.v[k] - mean : 0.0f;
-      squares = fmaf(distance, distance, squares);
-    }
-  });
-  const float var = mean_of(group_sum<Cut::W>(squares));
-  return {mean, there ? rsqrtf(var + eps) : 0.0f};
+// f(i, first column) for every pack that a lane has of a row; where it has one at most, behind the
+// row's end too, where all numbers are 0: a pass whose packs are behind a condition can not use
+// what an earlier one has computed, and computes it again.
+template <class Cut, class F>
+__device__ void pass(int lane, unsigned n, const F& f) {
+  if constexpr (Cut::K == 1) {
+    f(0, Cut::column(lane, 0));
+  } else {
+    for_each_pack<Cut>(lane, n, f);
+  }
 }
+
+// A row about its mean, as one lane has it. The deviations are squared in a second pass over the
+// registers: a large mean costs no digits. Those of a row that is not there are 0.
+template <class T, class Cut>
+class CenteredRow {
+ public:
+  __device__ CenteredRow(const LaneOfRow<T, Cut>& x, bool there, int lane, unsigned n,
+                         const RowMean& mean_of, float eps)
+      : x_(x) {
+    float sum = 0.0f, squares = 0.0f;
+    pass<Cut>(lane, n, [&](int i, unsigned) {
+      const auto values = x[i];
+#pragma unroll
+      for (int k = 0; k < Cut::V; ++k) sum += values.v[k];
+    });
+    mean_ = mean_of(group_sum<Cut::W>(sum));
+    if (Cut::K == 1 && Cut::column(lane, 0) >= n) mean_ = 0.0f;
+    pass<Cut>(lane, n, [&](int i, unsigned column) {
+      const auto distances = (*this)[i];
+#pragma unroll
+      for (int k = 0; k < Cut::V; ++k) {
+        const float distance = Cut::in_row(column, k, n) ? distances.v[k] : 0.0f;
+        squares = fmaf(distance, distance, squares);
+      }
+    });
+    const float var = mean_of(group_sum<Cut::W>(squares));
+    inv_deviation = there ? rsqrtf(var + eps) : 0.0f;
+  }
+  /// x - mean of pack i; behind the row's end anything that is finite where the row is.
+  __device__ Pack<float, Cut::V> operator[](int i) const {
+    auto values = x_[i];
+#pragma unroll
+    for (int k = 0; k < Cut::V; ++k) values.v[k] -= mean_;
+    return values;
+  }
+  float inv_deviation;
+
+ private:
+  const LaneOfRow<T, Cut>& x_;
+  float mean_;
+};
 
 // Floor: reads x, writes y.
 template <class T, class Cut>
@@ -56,7 +80,7 @@ struct LayerNormForward {
   using Element = T;
   static constexpr int kTensors = 1;
   static constexpr bool kThroughShared = true;
-  static constexpr int kBlocks = 1;
+  static constexpr int kBlocks = Cut::K == 1 ? 5 : 1;
   Rows<const T> x;
   Rows<T> y;
   const float *gamma, *beta;
@@ -74,15 +98,14 @@ struct LayerNormForward {
   __device__ const T* from(int, std::size_t row) const { return x.at(row, 0); }
   __device__ void operator()(const LaneOfRows<LayerNormForward, Cut>& loaded, std::size_t row,
                              bool there, int lane, const State& state) const {
-    const auto& values = loaded.of[0];
-    const RowMoments norm = moments<Cut>(values, there, lane, n, mean_of, eps);
+    const CenteredRow<T, Cut> centered(loaded.of[0], there, lane, n, mean_of, eps);
     if (!there) return;
     for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      auto pack = values[i];
+      auto pack = centered[i];
       const auto scale = state.gamma(i, column), shift = state.beta(i, column);
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
-        pack.v[k] = fmaf(scale.v[k], norm.hat(pack.v[k]), shift.v[k]);
+        pack.v[k] = fmaf(scale.v[k], pack.v[k] * centered.inv_deviation, shift.v[k]);
       }
       store_lane_pack<Cut>(y.at(row, 0), column, n, pack);
     });
@@ -112,12 +135,13 @@ struct LaneSums {
       });
     }
   }
-  __device__ void add(int i, int k, unsigned column, float gradient, float hat) {
+  /// Adds product * factor to the sum of dy h, gradient to that of dy.
+  __device__ void add(int i, int k, unsigned column, float product, float factor, float gradient) {
     if constexpr (Cut::kHeld) {
-      held[0][i][k] = fmaf(gradient, hat, held[0][i][k]);
+      held[0][i][k] = fmaf(product, factor, held[0][i][k]);
       held[1][i][k] += gradient;
     } else if (Cut::in_row(column, k, n)) {
-      row[column + k] = fmaf(gradient, hat, row[column + k]);
+      row[column + k] = fmaf(product, factor, row[column + k]);
       row[n + column + k] += gradient;
     }
   }
@@ -174,7 +198,7 @@ struct LayerNormBackward {
   static constexpr int kTensors = 2;
   static constexpr bool kThroughShared = true;
   // Their sums take many registers; with fewer blocks too little is under way.
-  static constexpr int kBlocks = !HeldStages<T, Cut, kTensors>::kStaged ? 1 : Cut::K == 1 ? 3 : 2;
+  static constexpr int kBlocks = !HeldStages<T, Cut, kTensors>::kStaged ? 1 : Cut::K == 1 ? 4 : 2;
   struct State {
     LaneColumns<Cut> gamma;
     LaneSums<Cut> sums;
@@ -199,30 +223,33 @@ struct LayerNormBackward {
   }
   __device__ void operator()(const LaneOfRows<LayerNormBackward, Cut>& loaded, std::size_t row,
                              bool there, int lane, State& state) const {
-    const auto &of_x = loaded.of[0], &of_dy = loaded.of[1];
-    const RowMoments norm = moments<Cut>(of_x, there, lane, n, mean_of, eps);
-    float sum = 0.0f, sum_hat = 0.0f;
-    for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      const auto values = of_x[i], gradients = of_dy[i], scale = state.gamma(i, column);
+    const CenteredRow<T, Cut> centered(loaded.of[0], there, lane, n, mean_of, eps);
+    const auto& of_dy = loaded.of[1];
+    const float inv_deviation = centered.inv_deviation;
+    float sum = 0.0f, sum_distance = 0.0f;  // of g, of g (x - mean)
+    pass<Cut>(lane, n, [&](int i, unsigned column) {
+      const auto distance = centered[i], gradients = of_dy[i], scale = state.gamma(i, column);
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
-        const float hat = norm.hat(values.v[k]), g = scale.v[k] * gradients.v[k];
-        sum += g;
-        sum_hat = fmaf(g, hat, sum_hat);
-        state.sums.add(i, k, column, gradients.v[k], hat);
+        const float dy = gradients.v[k], product = dy * distance.v[k];
+        sum = fmaf(scale.v[k], dy, sum);
+        sum_distance = fmaf(scale.v[k], product, sum_distance);
+        state.sums.add(i, k, column, product, inv_deviation, dy);
       }
     });
     if (dx.data == nullptr) return;  // the same for all threads
     const float mean = mean_of(group_sum<Cut::W>(sum));
-    const float mean_hat = mean_of(group_sum<Cut::W>(sum_hat));
+    const float mean_hat = mean_of(group_sum<Cut::W>(sum_distance)) * inv_deviation;
     if (!there) return;
+    // (g - mean - h mean_hat) / deviation
+    const float shift = -mean * inv_deviation, slope = -mean_hat * inv_deviation * inv_deviation;
     for_each_pack<Cut>(lane, n, [&](int i, unsigned column) {
-      const auto values = of_x[i], scale = state.gamma(i, column);
+      const auto distance = centered[i], scale = state.gamma(i, column);
       auto result = of_dy[i];
 #pragma unroll
       for (int k = 0; k < Cut::V; ++k) {
         const float g = scale.v[k] * result.v[k];
-        result.v[k] = norm.inv_deviation * (g - mean - norm.hat(values.v[k]) * mean_hat);
+        result.v[k] = fmaf(distance.v[k], slope, fmaf(g, inv_deviation, shift));
       }
       store_lane_pack<Cut>(dx.at(row, 0), column, n, result);
     });

@@ -142,12 +142,55 @@ __global__ void __launch_bounds__(kBatchThreads, 2)
       });
 }
 
+/// Adds up `kCount` sums of every lane over the lanes that are multiples of `width` apart, and
+/// calls store(which, sum) for those that this lane is left with. Lanes halve what they have with
+/// every step, so that each adds and sends as little as can be; of the last one all but one lane
+/// drop out.
+template <int kCount, class Store>
+__device__ void share_sums(double* sums, unsigned lane, unsigned width, const Store& store,
+                           unsigned step = 16, unsigned first = 0, unsigned apart = 1) {
+  if (step < width) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) store(first + static_cast<unsigned>(i) * apart, sums[i]);
+    return;
+  }
+  if constexpr (kCount > 1) {
+    static_assert(kCount % 2 == 0);
+    const bool odd = (lane & step) != 0;
+#pragma unroll
+    for (int i = 0; i < kCount / 2; ++i) {
+      const double even_one = sums[2 * i], odd_one = sums[2 * i + 1];
+      const double other = __shfl_xor_sync(0xFFFFFFFFu, odd ? even_one : odd_one, step);
+      sums[i] = (odd ? odd_one : even_one) + other;
+    }
+    share_sums<kCount / 2>(sums, lane, width, store, step / 2, odd ? first + apart : first,
+                           2 * apart);
+  } else {
+    double sum = sums[0];
+    bool mine = true;
+    for (; step >= width; step /= 2) {
+      sum += __shfl_xor_sync(0xFFFFFFFFu, sum, step);
+      mine = mine && (lane & step) == 0;
+    }
+    if (mine) store(first, sum);
+  }
+}
+
+/// Blocks of a multiprocessor that registers must suffice for: with fewer too little is under way.
+template <int V, class Body>
+inline constexpr int kSumBlocks = V == 1               ? 5
+                                  : Body::kOfRows == 1 ? 3
+                                                       : 2;
+
 /// Sum s of column j goes to partial[blockIdx.y][s n + j], that of rows behind them.
 template <int V, class Body>
-__global__ void __launch_bounds__(kBatchThreads, 2)
+__global__ void __launch_bounds__(kBatchThreads, (kSumBlocks<V, Body>))
     sum_batch_kernel(std::size_t rows, std::size_t n, Body body, double* partial) {
-  constexpr int kSums = Body::kSums * V + Body::kOfRows;
-  __shared__ double totals[kSums][kBatchThreads / 2];  // of the upper half, for the lower one
+  constexpr int kOfColumns = Body::kSums * V, kSums = kOfColumns + Body::kOfRows;
+  constexpr unsigned kWarps = kBatchThreads / 32;
+  // Of a warp: its sums, width numbers of each, and that of the rows.
+  __shared__ double of_warp[kWarps][kOfColumns * kBatchWidth];
+  __shared__ double of_rows[kWarps];
 
   const BatchRows<V> mine(rows, n);
   double sums[kSums] = {};
@@ -175,29 +218,31 @@ __global__ void __launch_bounds__(kBatchThreads, 2)
     move();
   }
 
-  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
-  for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
-    if (threadIdx.y >= half && threadIdx.y < 2 * half) {
-#pragma unroll
-      for (int s = 0; s < kSums; ++s) totals[s][thread - half * blockDim.x] = sums[s];
-    }
-    __syncthreads();
-    if (threadIdx.y < half) {
-#pragma unroll
-      for (int s = 0; s < kSums; ++s) sums[s] += totals[s][thread];
-    }
-    __syncthreads();
+  const unsigned width = blockDim.x, thread = threadIdx.y * width + threadIdx.x;
+  const unsigned warp = thread / 32, lane = thread % 32;
+  if constexpr (Body::kOfRows == 1) {
+    share_sums<1>(sums + kOfColumns, lane, width, [&](unsigned, double sum) {
+      if (threadIdx.x == 0) of_rows[warp] = sum;
+    });
   }
-  if (threadIdx.y != 0) return;
+  share_sums<kOfColumns>(sums, lane, width, [&](unsigned which, double sum) {
+    of_warp[warp][which * width + threadIdx.x] = sum;
+  });
+  __syncthreads();
   double* const to = partial + blockIdx.y * (Body::kSums * n + Body::kOfRows);
+  for (unsigned at = thread; at < kOfColumns * width; at += kBatchThreads) {
+    const unsigned which = at >> (__ffs(static_cast<int>(width)) - 1), x = at & (width - 1);
+    const std::size_t column = (static_cast<std::size_t>(blockIdx.x) * width + x) * V + which % V;
+    double sum = of_warp[0][at];
 #pragma unroll
-  for (int s = 0; s < Body::kSums; ++s) {
-#pragma unroll
-    for (int i = 0; i < V; ++i) {
-      if (mine.column + i < n) to[s * n + mine.column + i] = sums[s * V + i];
-    }
+    for (unsigned w = 1; w < kWarps; ++w) sum += of_warp[w][at];
+    if (column < n) to[which / V * n + column] = sum;
   }
-  if (Body::kOfRows == 1 && mine.column == 0) to[Body::kSums * n] = sums[kSums - 1];
+  if (Body::kOfRows == 1 && thread == 0 && blockIdx.x == 0) {
+    double sum = of_rows[0];
+    for (unsigned w = 1; w < kWarps; ++w) sum += of_rows[w];
+    to[Body::kSums * n] = sum;
+  }
 }
 
 /// Blocks and grid for rows of n, V columns a thread, of a kernel of which so many blocks run at
