@@ -67,6 +67,11 @@ class TableCollection:
         """Vectors of a batch that does not train: zeros for what is not known."""
 
     def accumulate(self, token: int, gradients: Vectors, stream: int = 0) -> None: ...
+    def update(
+        self, token: int, gradients: Vectors, rates: npt.ArrayLike, stream: int = 0
+    ) -> None:
+        """accumulate() and step() at once."""
+
     def accumulate_nothing(self) -> None:
         """A batch without a key has gradients: the next step counts."""
 

@@ -12,7 +12,9 @@ for all. Prints a JSON line a library: median milliseconds of the blocks of
   (``prefetch``); FBGEMM's have nothing to look up
 - ``..._host`` of each: milliseconds after which the host is done with a step
 
-Run: python benchmarks/torch/dlrm.py [--library hugectr fbgemm] [--fused] [--batch 65536]
+``hugectr-fused`` updates rows in backward, as FBGEMM's do; ``hugectr`` in the optimizer's step.
+
+Run: python benchmarks/torch/dlrm.py [--library hugectr hugectr-fused fbgemm] [--batch 65536]
                           [--optimizer sgd|adam] [--mode reduce-overhead] [--trace FILE]
 """
 
@@ -33,6 +35,7 @@ import hugectr
 import hugectr.torch as ht
 
 NUMBERS = 13
+LIBRARIES = ["hugectr", "hugectr-fused", "fbgemm"]
 
 
 def tower(*widths: int) -> nn.Sequential:
@@ -133,7 +136,7 @@ class Turns:
         }
 
 
-def our_tables(a: argparse.Namespace, names: list[str]) -> tuple[Any, Any]:
+def our_tables(a: argparse.Namespace, names: list[str], fused: bool) -> tuple[Any, Any]:
     """A collection with rows for what comes, and the optimizer of its rows."""
     kind = hugectr.Optimizer_t.SGD if a.optimizer == "sgd" else hugectr.Optimizer_t.Adam
     tables = ht.EmbeddingBagCollection(
@@ -142,7 +145,7 @@ def our_tables(a: argparse.Namespace, names: list[str]) -> tuple[Any, Any]:
         device="cuda",
         dtype=torch.bfloat16,
         seed=1,
-        fused=a.fused,
+        fused=fused,
     )
     return tables, tables.optimizer(0.01)
 
@@ -171,9 +174,9 @@ class Tables:
     def __init__(self, a: argparse.Namespace, library: str, names: list[str]) -> None:
         self.collection: Any = None
         self._rows: Any = None
-        self._fused = a.fused
-        if library == "hugectr":
-            self.collection, self._rows = our_tables(a, names)
+        self._fused = library == "hugectr-fused"
+        if library != "fbgemm":
+            self.collection, self._rows = our_tables(a, names, self._fused)
             self.look_up = lambda keys: self.collection(keys).values()
         else:
             self.look_up = fbgemm_tables(a)
@@ -282,8 +285,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=26)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
-    parser.add_argument("--library", choices=["hugectr", "fbgemm"], nargs="+", default=["hugectr"])
-    parser.add_argument("--fused", action="store_true")
+    parser.add_argument("--library", choices=LIBRARIES, nargs="+", default=LIBRARIES[:1])
     parser.add_argument("--steps", type=int, default=12, help="of a block")
     parser.add_argument("--turns", type=int, default=9, help="blocks of each kind")
     parser.add_argument("--mode", help="of torch.compile for the dense part")

@@ -63,6 +63,8 @@ cdef extern from "core/cpp/embedding/collection/table_collection.hpp" namespace 
         void look_up(const vector[CppSparseTensor]&, const vector[CppTensorRef]&,
                      uintptr_t, vector[CppBagOffsets]) except +translate_error
         void accumulate(uint64_t, const vector[CppTensorRef]&, uintptr_t) except +translate_error
+        void update(uint64_t, const vector[CppTensorRef]&, const vector[float]&,
+                    uintptr_t) except +translate_error
         void squares(const CppTensorRef&, uintptr_t) except +translate_error
         void step(const vector[float]&, const CppTensorRef&, uintptr_t) except +translate_error
         void clear_gradients() except +translate_error

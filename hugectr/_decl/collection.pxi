@@ -102,6 +102,12 @@ cdef class TableCollection:
         with nogil:
             self._it.accumulate(token, all_gradients, stream)
 
+    def update(self, uint64_t token, gradients, rates, uintptr_t stream=0):
+        cdef vector[CppTensorRef] all_gradients = self._refs(gradients)
+        cdef vector[float] all_rates = _floats(rates)
+        with nogil:
+            self._it.update(token, all_gradients, all_rates, stream)
+
     def accumulate_nothing(self):
         self._it.accumulate_nothing()
 

@@ -86,8 +86,10 @@ class Engine:
         self.trainable = [True] * len(tables)
         self.group = SoloGroup()
         self.number = next(_numbers)
-        #: What is to be done after each backward (``fused``).
+        #: What is to be done after each backward.
         self.after_backward: Callable[[], None] | None = None
+        #: Where backward updates (``fused``): the rate of each table.
+        self.rates_of_backward: Callable[[], list[float]] | None = None
         #: On a GPU: the streams that they came by.
         self._streams: dict[int, int] = {}
         self._ended: deque[int] = deque()  # batches that nobody holds any more
@@ -246,6 +248,10 @@ class Engine:
         number = int(token.item())
         if number == NO_TOKEN:  # torch's optimizers count a step of gradients without a number
             self.core.accumulate_nothing()
+        elif self.rates_of_backward is not None:
+            rates = self.rates_of_backward()
+            self.core.update(number, gradients.memory(), rates, self.stream())
+            return
         else:
             self.core.accumulate(number, gradients.memory(), self.stream())
         if self.after_backward is not None:

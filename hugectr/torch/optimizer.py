@@ -157,6 +157,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
             {"lr": lr},
         )
         engine.after_backward = self._update if fused else self._check_unscaled
+        engine.rates_of_backward = self._rates if fused else None
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """A group of tables of this collection, with a learning rate of its own.

@@ -145,6 +145,52 @@ def test_clipping_means_the_norm_of_all_gradients(device):
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 
 
+def rows_of(collection):
+    """By key."""
+    found = []
+    for name in DIMS:
+        keys, rows = collection.rows(name).read()
+        found += [keys.sort().values, rows[keys.argsort()]]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["SGD", "MomentumSGD", "Nesterov", "AdaGrad", "Adam", "Ftrl"])
+@pytest.mark.parametrize("update", ["Local", "LazyGlobal", "Global"])
+@pytest.mark.parametrize("case", ["alike", "rates", "frozen", "twice"])
+def test_fused_is_an_update_a_backward(device, kind, update, case):
+    """The same rows, to the bit, as backward and step() one after the other."""
+    pair = []
+    for fused in (False, True):
+        optimizer = hugectr.CreateOptimizer(
+            getattr(hugectr.Optimizer_t, kind), getattr(hugectr.Update_t, update)
+        )
+        tables = [ht.TableConfig(name, dim) for name, dim in DIMS.items()]
+        collection = ht.EmbeddingBagCollection(
+            tables, optimizer, device=device, seed=2, fused=fused
+        )
+        pair.append((collection, collection.optimizer(lr=0.1)))
+    generator = torch.Generator().manual_seed(9)
+    for step in range(12):
+        batches = [{name: bags(generator, device) for name in DIMS} for _ in range(3)]
+        for fused, (collection, optimizer) in enumerate(pair):
+            if case == "frozen":
+                collection.freeze(next(iter(DIMS))) if step % 3 else collection.unfreeze()
+            if case == "rates" and step == 4:
+                optimizer.param_groups[0]["params"] = optimizer.rows[1:]
+                optimizer.add_param_group({"params": optimizer.rows[:1], "lr": 0.01})
+            # Later batches are planned, and one of them updates, before the first does.
+            losses = [collection(batch).values().square().sum() for batch in batches]
+            for at in (1, 0):
+                for again in range(2 if case == "twice" else 1):
+                    losses[at].backward(retain_graph=case == "twice" and again == 0)
+                    if not fused:
+                        optimizer.step()
+                        optimizer.zero_grad()
+            del losses
+        for ours, wanted in zip(*(rows_of(collection) for collection, _ in pair), strict=True):
+            assert torch.equal(ours, wanted)
+
+
 def test_fused_updates_in_backward(device):
     ours, _ = optimizers("adam")
     plain = Plain("sum", sparse=False).to(device)

@@ -43,10 +43,7 @@ void Insertions::show(const RowsOfTable& updated) {
       continue;
     }
     for (std::size_t t = 0; t < entry->tables.size(); ++t) {
-      Table& rows = group_.table(t).part(gpu_.get_local_id());
-      const RowExtent& extent = entry->tables[t].extent;
-      // A later plan may have shown more already.
-      if (extent.birth > rows.visible().birth) rows.show(extent);
+      group_.table(t).part(gpu_.get_local_id()).show(entry->tables[t].extent);
       entry->tables[t].pin.reset();
     }
   }

@@ -102,6 +102,10 @@ std::vector<std::uint32_t> RowGradients::rows(std::size_t table) const {
 
 TensorRef RowGradients::step_number() const { return rows_of(run_counts_.ref(), parts_.size(), 1); }
 
+void RowGradients::set_step_number(std::int64_t number) {
+  gpu_.compute_stream().copy_scalars(run_counts_.get_ptr() + parts_.size(), &number, sizeof number);
+}
+
 void RowGradients::group_rows(std::optional<std::int64_t> number) {
   const OpContext context = gpu_.compute_context();
   std::vector<std::int64_t> counts;  // of what was distinct as it came; a sort writes its own

@@ -45,6 +45,7 @@ class RowGradients {
   void apply(std::span<const UpdateScalars> scalars, std::int64_t number);
   /// (1) int64 on the device.
   TensorRef step_number() const;
+  void set_step_number(std::int64_t number);
 
   void report_memory(std::vector<MemoryReportEntry>& report) const;
 

@@ -25,6 +25,7 @@ namespace hugectr {
 ///   forward(token)           -> vectors
 ///   accumulate(token, gradients)            summed by row, kept; rows stay as they are
 ///   step(rates)                             one update a row with the sum over all batches
+///   update(token, gradients, rates)         both, of one batch
 ///   clear_gradients()                       forgets what came since the last step
 ///   release(token)                          the batch is over
 ///
@@ -81,6 +82,10 @@ class HCTR_API TableCollection {
   /// Updates with a rate a table. unscale (tables) float32 multiplies gradients, 0 leaves a table
   /// as it is; empty: 1. Counts as an update of the optimizer.
   void step(std::span<const float> rates, const TensorRef& unscale, std::uintptr_t stream);
+  /// accumulate() and step() at once. Where no other gradients wait the sums of rows are not kept
+  /// in between: the update of a training step, with the same numbers.
+  void update(Token token, std::span<const TensorRef> gradients, std::span<const float> rates,
+              std::uintptr_t stream);
   void clear_gradients();
   /// A batch without a key has gradients: the next step counts, and moves rows that others move.
   void accumulate_nothing() { has_gradients_ = true; }
@@ -116,11 +121,19 @@ class HCTR_API TableCollection {
   /// With its plan made; throws why there is none.
   Batch& batch_of(Token token);
   void finish(Token token, Batch& batch);
+  void check_rates(std::span<const float> rates) const;
+  /// Brings them to the device where they are others than before.
+  void set_rates(std::span<const float> rates);
+  bool updates_at_once(std::span<const float> rates) const;
+  /// The gradients have been applied: rows of `updated` have trained.
+  void stepped(std::int64_t number, const Insertions::RowsOfTable& updated);
   /// Throws what nobody has been told of a batch that is over.
   void tell();
   void submit_begun();
   /// What follows the plan of a batch on the plan stream.
   void count_rows(Batch& batch);
+  /// On the host: the distinct rows of a batch, of a table that is trained.
+  std::vector<std::uint32_t> rows_of(Batch& batch, std::size_t table);
 
   std::shared_ptr<ResourceManager> resources_;
   GPUResource& gpu_;
@@ -143,6 +156,7 @@ class HCTR_API TableCollection {
   std::int64_t steps_ = 0;
   bool has_gradients_ = false;
   bool tiered_ = false;  ///< whether a table is over tiers
+  bool sweeps_ = false;  ///< whether an update changes rows that batches do not have
 };
 
 }  // namespace hugectr

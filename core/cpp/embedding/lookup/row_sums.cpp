@@ -10,7 +10,7 @@ namespace hugectr {
 
 std::vector<PlannedRows> DeviceLookup::planned_rows(PlanSlot slot) const {
   const LookupPlan& plan = plans_.at(at(slot));
-  HCTR_CHECK(plan.waits_to_train(), owner_, ": this slot has no training plan");
+  HCTR_CHECK(plan.train && plan.is_made(), owner_, ": this slot has no training plan");
   std::vector<PlannedRows> tables;
   tables.reserve(plan.tables.size());
   for (const TablePlan& own : plan.tables) {

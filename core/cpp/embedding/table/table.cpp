@@ -179,7 +179,7 @@ RowExtent Table::visible() const {
 
 void Table::show(const RowExtent& extent) {
   const std::lock_guard lock(shown_);
-  visible_ = extent;
+  if (extent.birth >= visible_.birth) visible_ = extent;
 }
 
 void Table::keep_births() {

@@ -144,6 +144,7 @@ class Table {
   TensorRef reused_since(const HashTable::State& state) const { return index_.reused_since(state); }
   /// Rows that have trained: what evaluation and dumps may see.
   RowExtent visible() const;
+  /// Nothing where those of a later begin_rows() have been shown.
   void show(const RowExtent& extent);
   /// Whether some numbers below visible().rows are not of visible rows: then births tell.
   bool has_gaps() const { return births_.max_rows() > 0; }
