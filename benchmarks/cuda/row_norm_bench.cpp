@@ -53,9 +53,10 @@ class Bench {
     const std::size_t bytes = static_cast<std::size_t>(tensors) * bytes_of_one_;
     std::vector<AnyOp> ops;
     for (std::size_t i = 0; i < OpTimer::sets_for(bytes); ++i) ops.push_back(op_of(sets_[i]));
-    timer_.print(concat("\"op\": \"", name, "\", \"rows\": ", rows_, ", \"columns\": ", n_,
-                        ", \"dtype\": \"", to_string(dtype_), "\", \"sets\": ", ops.size()),
-                 static_cast<double>(bytes), timer_.time(std::move(ops)));
+    const std::string fields =
+        concat("\"op\": \"", name, "\", \"rows\": ", rows_, ", \"columns\": ", n_,
+               ", \"dtype\": \"", to_string(dtype_), "\", \"sets\": ", ops.size());
+    timer_.print(fields, static_cast<double>(bytes), timer_.time(std::move(ops)));
   }
 
   OpTimer timer_;

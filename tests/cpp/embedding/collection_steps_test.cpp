@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <limits>
+
+#include "tests/cpp/embedding/collection_tables.hpp"
+
+/// A collection whose forward goes on without its keys, and whose updates are made at once, against
+/// one that does one thing after the other.
+namespace hugectr::test {
+namespace {
+
+constexpr std::int64_t kReserved = std::numeric_limits<std::int64_t>::max();
+
+/// Tables whose forward waits for keys, "1", or not, "0".
+struct TablesThat : Tables {
+  TablesThat(const char* wait, const std::vector<SparseEmbeddingHashParams>& params)
+      : Tables((setenv("HUGECTR_WAIT_FOR_KEYS", wait, 1), params)) {
+    unsetenv("HUGECTR_WAIT_FOR_KEYS");
+  }
+};
+
+/// Two batches alive at once, of which the later one is dropped or trains first.
+std::vector<std::vector<float>> some_steps(Tables& tables, std::uint64_t step) {
+  const std::size_t count = tables.collection.size();
+  auto first = batches(count, kBuckets, step), second = batches(count, 7, 500 + step, 30 * step);
+  const auto a = tables.begin(first);
+  std::vector<std::vector<float>> outputs = tables.forward(a, kBuckets);
+  const auto b = tables.begin(second);
+  for (const auto& one : tables.forward(b, 7)) outputs.push_back(one);
+  if (step % 3 != 0) tables.accumulate(b, gradients(count, 7, step));
+  if (step % 3 == 1) tables.step();
+  tables.accumulate(a, gradients(count, kBuckets, step));
+  tables.collection.release(b);
+  tables.collection.release(a);
+  step % 5 == 4 ? tables.collection.clear_gradients() : tables.step();
+  return outputs;
+}
+
+TEST(TableCollectionSteps, ForwardThatDoesNotWaitGivesWhatOneThatWaitsDoes) {
+  const std::vector<SparseEmbeddingHashParams> params{table(0, Combiner::Sum),
+                                                      table(1, Combiner::Mean)};
+  TablesThat waits("1", params), goes_on("0", params);
+  for (std::uint64_t step = 1; step <= 20; ++step) {
+    EXPECT_EQ(some_steps(goes_on, step), some_steps(waits, step));
+    expect_same_rows(goes_on.rows(), waits.rows());
+  }
+}
+
+TEST(TableCollectionSteps, AKeyThatIsNoneIsSaidByTheGradientsOfItsBatch) {
+  TablesThat tables("0", {table(0, Combiner::Sum)});
+  some_steps(tables, 1);
+  const auto before = tables.rows();
+  std::vector<HostBatch> bad{{{900, 901, kReserved}, {0, 1, 2, 3}}};
+  const auto token = tables.begin(bad);
+  const auto outputs = tables.forward(token, 3);
+  EXPECT_EQ(std::vector<float>(outputs[0].end() - kDim, outputs[0].end()),
+            std::vector<float>(kDim, 0.0f));
+  EXPECT_THROW(tables.accumulate(token, gradients(1, 3, 1)), InvalidArgument);
+  tables.collection.release(token);
+  auto good = batches(1, kBuckets, 3);
+  tables.collection.release(tables.begin(good));  // it has been said
+  tables.collection.clear_gradients();
+  expect_same_rows(tables.rows(), before);
+  some_steps(tables, 2);
+}
+
+TEST(TableCollectionSteps, AKeyThatIsNoneIsSaidByTheNextBatchWhereItsOwnIsOver) {
+  TablesThat tables("0", {table(0, Combiner::Sum)});
+  some_steps(tables, 1);
+  const auto before = tables.rows();
+  std::vector<HostBatch> bad{{{900, kReserved}, {0, 1, 2}}};
+  const auto token = tables.begin(bad);
+  tables.forward(token, 2);
+  tables.collection.release(token);
+  auto good = batches(1, kBuckets, 3);
+  EXPECT_THROW(tables.begin(good), InvalidArgument);
+  expect_same_rows(tables.rows(), before);
+  tables.collection.release(tables.begin(good));
+}
+
+TEST(TableCollectionSteps, AnUpdateIsGradientsAndAStep) {
+  for (const Optimizer optimizer : {Optimizer::SGD, Optimizer::Adam, Optimizer::AdaGrad}) {
+    for (const Update update : {Update::Local, Update::Global}) {
+      for (const float second_rate : {0.1f, 0.3f}) {  // of one rate, and of two
+        std::vector<SparseEmbeddingHashParams> params{table(0, Combiner::Sum, optimizer),
+                                                      table(1, Combiner::Mean, optimizer)};
+        for (auto& one : params) one.opt_params.update_type = update;
+        const std::vector<float> rates{0.1f, second_rate};
+        TablesThat at_once("0", params), one_by_one("1", params);
+        for (std::uint64_t step = 1; step <= 8; ++step) {
+          auto first = batches(2, kBuckets, step), second = batches(2, 7, 90 + step, 30 * step);
+          for (TablesThat* const tables : {&at_once, &one_by_one}) {
+            const auto a = tables->begin(first), b = tables->begin(second);
+            for (const auto& [token, n] : {std::pair{b, std::size_t{7}}, {a, kBuckets}}) {
+              tables->forward(token, n);
+              if (tables == &at_once) {
+                tables->update(token, gradients(2, n, step), rates);
+              } else {
+                tables->accumulate(token, gradients(2, n, step));
+                tables->collection.step(rates, {}, 0);
+              }
+              tables->collection.release(token);
+            }
+          }
+          expect_same_rows(at_once.rows(), one_by_one.rows());
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hugectr::test
