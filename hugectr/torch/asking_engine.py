@@ -16,6 +16,7 @@ import secrets
 import struct
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -38,6 +39,25 @@ T = TypeVar("T")
 _KEYS = "the keys of a batch"
 #: How a batch may be looked up, as processes tell each other.
 _WAYS = ("plan", "look up")
+
+
+def kept(error: Exception) -> Exception:
+    """An error as a batch keeps it: frames of a traceback hold the batch, which would not end."""
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = None
+        each = each.__cause__ or each.__context__
+    return error
+
+
+def another(error: Exception) -> Exception:
+    """An error like one that is kept, to be raised."""
+    try:
+        made = copy(error)
+    except Exception:  # of arguments of its own
+        return error
+    made.__cause__ = error.__cause__
+    return made
 
 
 @dataclass
@@ -96,7 +116,7 @@ class Ahead:
     def result(self) -> Asked:
         """What was asked for, or why it could not be."""
         if self.failure is not None:
-            raise self.failure
+            raise another(self.failure)
         assert self.asked is not None
         return self.asked
 
@@ -195,7 +215,7 @@ class AskingEngine(Engine):
             try:
                 begun.asked = self._request(batch())
             except Exception as error:
-                begun.failure = error
+                begun.failure = kept(error)
             except BaseException:
                 self._interrupted()
                 raise
@@ -210,7 +230,7 @@ class AskingEngine(Engine):
         try:
             self._sharing.plan(found.shared, memory_of(found.keys), self.stream())
         except Exception as error:
-            found.failure = error
+            found.failure = kept(error)
         return found
 
     def hear_ahead(self) -> None:
@@ -229,7 +249,7 @@ class AskingEngine(Engine):
             with self._beside(after=False):
                 asked = self._asked[ahead.number] = self._planned(ahead.result)
         except Exception as error:  # on all processes
-            ahead.refused = error
+            ahead.refused = kept(error)
         else:
             self._alive[ahead.number] = asked
         if ahead.ended:
@@ -242,7 +262,7 @@ class AskingEngine(Engine):
             self.hear_ahead()
         found = self._alive.get(number)
         if isinstance(found, Ahead) and found.refused is not None:
-            raise found.refused
+            raise another(found.refused)
 
     def _forget(self, ahead: Ahead) -> None:
         """Leaves a batch ahead that nobody will be asked for."""
@@ -341,7 +361,10 @@ class AskingEngine(Engine):
         except BaseException:
             self._interrupted()
             raise
-        every = self._processes.agree(said, failure)  # raises the failure
+        try:
+            every = self._processes.agree(said, failure)  # raises the failure
+        finally:
+            failure = None  # its traceback has this frame: they would keep each other alive
         return results[0], every
 
     def _interrupted(self) -> None:

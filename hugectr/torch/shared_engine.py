@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.torch.asking_engine import Asked, AskingEngine
+from hugectr.torch.asking_engine import Asked, AskingEngine, another
 from hugectr.torch.table_memory import TableKeys, TableVectors, memory_of
 from hugectr.torch.torch_group import carry
 
@@ -70,7 +70,7 @@ class SharedEngine(AskingEngine):
         def give() -> tuple[Asked, list[torch.Tensor]]:
             asked = self._batch(number)
             if asked.failure is not None:
-                raise asked.failure
+                raise another(asked.failure)
             self.used(number)
             rows = self._messages(self._sharing.vectors(asked.shared), *outputs.dtypes())
             self._sharing.give(asked.shared, _memories(rows), self.stream())

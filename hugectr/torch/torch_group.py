@@ -133,8 +133,9 @@ class TorchGroup:
             for each in every:
                 found = values.decode(each[1:]) if each[0] else None
                 told.append(found if isinstance(found, dict) else None)
-            cause = first_cause(told)
-            raise cause or CommError("a process failed and did not say why") from failure
+            unknown = "a process failed and did not say why"
+            # Under no name: the error's traceback has this frame.
+            raise first_cause(told) or CommError(unknown) from failure
         return [each[1:] for each in every]
 
     def _message(self, call: str, data: bytes) -> bytes:

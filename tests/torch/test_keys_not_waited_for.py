@@ -83,7 +83,7 @@ def test_backward_says_what_is_wrong(pair, device):
         generator.manual_seed(2)
     goes_on, waits = collections
     vectors = goes_on(reserved(device)).values()
-    with pytest.raises(hugectr.InvalidArgument, match="'two'.*reserved"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"'two'.*reserved"):
         vectors.sum().backward()
     with pytest.raises(hugectr.InvalidArgument, match="reserved"):
         waits(reserved(device))

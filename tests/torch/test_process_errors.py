@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that disagree are told so, all of them; nothing hangs, and the tables are as before."""
 
+import gc
 from functools import partial
 
 import pytest
@@ -128,6 +129,43 @@ def other_calls(folder):
     refused("interrupted on purpose", hugectr.CommError, bag, good)
 
 
+def said(call, batch):
+    """The error's text alone: who keeps the error keeps what its traceback holds."""
+    try:
+        call(batch)
+    except (hugectr.InvalidArgument, hugectr.OutOfMemory) as error:
+        return str(error)
+    return "nothing"
+
+
+def refused_and_let_go(folder):
+    """Whoever drops the error of a refused batch drops the batch, and needs no gc for it."""
+    rank = dist.get_rank()
+    tables = [ht.TableConfig("a", 4, max_rows=6), ht.TableConfig("b", 4)]
+    bag = ht.EmbeddingBagCollection(tables, device=job_device())
+    rows = bag.optimizer(lr=0.1)
+    good = {name: torch.tensor([[1], [2 + rank]]) for name in "ab"}
+    bag(good).values().sum().backward()
+    rows.step()
+    full = {name: torch.arange(100, 120)[:, None] * 2 for name in "ab"}  # rows of process 0
+    mine = {name: torch.arange(201, 204)[:, None] for name in "ab"}
+    reserved = {**good, "a": torch.tensor([[2**63 - 1], [1]])}
+    gc.collect()
+    gc.disable()
+    try:
+        for look_up in (bag, lambda batch: bag(bag.prefetch(batch))):
+            for bad in (full, reserved, {"a": good["a"]}):
+                assert "process" in said(look_up, bad if rank else mine)
+                bag(good)  # hears that the batch before is over
+                rows.zero_grad()
+                assert len(bag._engine._alive) <= 1
+                assert len(bag._engine._asked) <= 1
+                found = [len(bag.rows(name).read()[0]) for name in "ab"]
+                assert found == [3, 3], found
+    finally:
+        gc.enable()
+
+
 def frozen_on_one(folder):
     """The gradients stay, and are applied when all have frozen the same."""
     rank = dist.get_rank()
@@ -223,3 +261,7 @@ def test_a_loader_that_fails(tmp_path):
 
 def test_arguments_that_do_not_go_together_are_refused_by_all(tmp_path):
     run_job(other_arguments, tmp_path)
+
+
+def test_a_refused_batch_goes_with_its_error(tmp_path):
+    run_job(refused_and_let_go, tmp_path)
