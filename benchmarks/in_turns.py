@@ -32,7 +32,7 @@ def environment(tree: Path) -> dict[str, str]:
 
 
 def run_once(tree: Path, command: list[str]) -> dict[str, Any]:
-    """The last JSON object that the benchmark prints at the start of a line, or why there is none."""
+    """The last JSON object that begins a line of what it prints, or why there is none."""
     python = [sys.executable] if command[0].endswith(".py") else []
     words = [*python, str(tree / command[0]), *command[1:]]
     done = subprocess.run(

@@ -67,9 +67,7 @@ class TableCollection:
         """Vectors of a batch that does not train: zeros for what is not known."""
 
     def accumulate(self, token: int, gradients: Vectors, stream: int = 0) -> None: ...
-    def update(
-        self, token: int, gradients: Vectors, rates: npt.ArrayLike, stream: int = 0
-    ) -> None:
+    def update(self, token: int, gradients: Vectors, rates: npt.ArrayLike, stream: int = 0) -> None:
         """accumulate() and step() at once."""
 
     def accumulate_nothing(self) -> None:

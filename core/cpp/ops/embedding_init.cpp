@@ -106,14 +106,13 @@ std::size_t rows_to_write(const EmbeddingInit& op) {
 void embedding_init_kernel(const OpContext& context, const EmbeddingInit& op) {
   with_key_type(op.row_keys.dtype, [&]<class Key>(Key) {
     const auto first = static_cast<std::size_t>(op.first);
-    parallel_for(*context.pool, rows_to_write(op), 512,
-                 [&](std::size_t begin, std::size_t end) {
-                   if (op.rows.empty()) {
-                     init_rows<Key>(op, first + begin, first + end);
-                   } else {
-                     init_named_rows<Key>(op, begin, end);
-                   }
-                 });
+    parallel_for(*context.pool, rows_to_write(op), 512, [&](std::size_t begin, std::size_t end) {
+      if (op.rows.empty()) {
+        init_rows<Key>(op, first + begin, first + end);
+      } else {
+        init_named_rows<Key>(op, begin, end);
+      }
+    });
   });
 }
 

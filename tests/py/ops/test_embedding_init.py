@@ -77,7 +77,9 @@ class Table:
 
     def init(self, first, count, bounds, slots, without=(), until=None):
         """Runs the op and compares every array with what it must hold."""
-        part = slice(first, first + count if until is None else np.clip(until, first, first + count))
+        part = slice(
+            first, first + count if until is None else np.clip(until, first, first + count)
+        )
         weights, last_step = self.weights.copy(), self.last_step.copy()
         states = [state.copy() for state in self.states]
         if "weights" not in without:

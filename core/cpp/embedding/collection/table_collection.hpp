@@ -62,8 +62,8 @@ class HCTR_API TableCollection {
   /// came of it: accumulate() of the batch, another batch, rows in or out; forward() of the batch
   /// where tables might have to grow for it, or where the collection always waits
   /// (HUGECTR_WAIT_FOR_KEYS). What goes wrong is thrown by calls with the token, or by the next
-  /// batch's first call where this one is over by then. All memory of the batch must stay, and stay as it is,
-  /// until forward() has run.
+  /// batch's first call where this one is over by then. All memory of the batch must stay, and stay
+  /// as it is, until forward() has run.
   Token begin(std::span<const SparseTensor> batch, std::uintptr_t stream,
               std::vector<BagOffsets> bags = {});
   /// The second half of begin(), if one is due: nobody reads keys of that batch afterwards but the
@@ -107,6 +107,7 @@ class HCTR_API TableCollection {
 
  private:
   class Access;
+  static constexpr std::size_t kLocal = 0;  ///< the only device
   /// A place for a plan, used again and again.
   struct Batch {
     PlanSlot slot{};
@@ -149,10 +150,10 @@ class HCTR_API TableCollection {
   std::map<Token, Batch> alive_;
   std::vector<Batch> idle_;
   Token last_ = 0;
-  Token begun_ = 0;  ///< the batch of which half a plan is made; 0: there is none
-  bool submitted_ = false;  ///< of it: the rest is submitted, and nobody knows yet of its keys
+  Token begun_ = 0;            ///< the batch of which half a plan is made; 0: there is none
+  bool submitted_ = false;     ///< of it: the rest is submitted, and nobody knows yet of its keys
   std::exception_ptr untold_;  ///< why a batch was none whose vectors were given and that is over
-  bool waits_;              ///< forward() for the keys of its batch, however much room there is
+  bool waits_;                 ///< forward() for the keys of its batch, however much room there is
   std::int64_t steps_ = 0;
   bool has_gradients_ = false;
   bool tiered_ = false;  ///< whether a table is over tiers

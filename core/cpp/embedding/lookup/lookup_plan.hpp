@@ -109,9 +109,9 @@ struct LookupPlan {
   /// up where there are hybrids.
   std::vector<SparseTensor> batch, rare;
   std::unique_ptr<Event> looked_up;  ///< plan stream: what came of the keys is on the host
-  std::unique_ptr<Event> made;      ///< plan stream: what moves may begin
-  std::unique_ptr<Event> ready;     ///< plan or move stream: the plan is made, its rows are there
-  std::shared_ptr<Event> released;  ///< compute stream: nothing uses it or its rows any more
+  std::unique_ptr<Event> made;       ///< plan stream: what moves may begin
+  std::unique_ptr<Event> ready;      ///< plan or move stream: the plan is made, its rows are there
+  std::shared_ptr<Event> released;   ///< compute stream: nothing uses it or its rows any more
 };
 
 }  // namespace hugectr

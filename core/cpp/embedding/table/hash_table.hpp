@@ -88,8 +88,8 @@ class HCTR_API HashTable {
   void make_index(const OpContext& context) {
     if (capacity() == 0) reserve(context, 0);
   }
-  /// Whether an insert of n keys that has been begun gives new ones the next numbers, size() on, and
-  /// keeps all of them, so that who knows no more can go on.
+  /// Whether an insert of n keys that has been begun gives new ones the next numbers, size() on,
+  /// and keeps all of them, so that who knows no more can go on.
   bool numbers_in_order(std::size_t n) const {
     return free_ == 0 && n <= kKeysAtOnce && n <= max_rows() - rows_;
   }
