@@ -155,12 +155,13 @@ def footprint(
     list[tuple[int, str, str, str, int]],
     list[tuple[str, int, int, int]],
     list[tuple[str, str, bool, list[tuple[int, float, float]]]],
+    list[str],
 ]:
     """Bytes of every part of a model: process, device, owner, part, bytes; of every table its
     name, rows counted, rows it may have (0: no bound), bytes a row; of every op of a device's
     training step without the tables its name, layer, whether its products are of 16 bits, and of
     each of its kernels bytes, operations of its product, and these in whole tiles of 32 where it
-    multiplies many small matrices (else 0).
+    multiplies many small matrices (else 0); and what tables lack to train so, in words.
     """
 
 def layer_summary(

@@ -25,7 +25,7 @@ def footprint(solver, reader, model, rows=()):
         (w.op, w.layer, bool(w.in_16_bits), [(k.bytes, k.flops, k.tile_flops) for k in w.kernels])
         for w in found.work
     ]
-    return entries, tables, work
+    return entries, tables, work, list(found.lacking)
 
 
 def layer_summary(solver, model):

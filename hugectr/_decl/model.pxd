@@ -260,6 +260,7 @@ cdef extern from "core/cpp/model/footprint.hpp" namespace "hugectr" nogil:
     cdef cppclass CppFootprint "hugectr::Footprint":
         vector[CppFootprintEntry] entries
         vector[CppTableFootprint] tables
+        vector[string] lacking
         vector[CppOpWork] work
     CppFootprint cpp_footprint "hugectr::footprint"(
         const CppSolverSpec&, const optional[CppReaderSpec]&, const CppModelSpec&,

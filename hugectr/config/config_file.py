@@ -203,7 +203,7 @@ def read_config(file: str | Path, solver: SessionSolver | None = None) -> Config
             origin=settings.origin,
         )
     optimizer = parse_optimizer(root.object("optimizer"))
-    layers = parse_layers(root)
+    layers = parse_layers(root, shares_memory=settings.memory is not None)
     name = root.text("model_name", "")
     root.ignore("inference")
     root.finish()

@@ -27,7 +27,9 @@ from hugectr.spec.tensor_names import TensorNames
 from hugectr.spec.wire import WIRES
 
 
-def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) -> SparseEmbedding:
+def parse_embedding(
+    layer: JsonObject, kind: Embedding_t, names: TensorNames, *, shares_memory: bool = False
+) -> SparseEmbedding:
     """Read a table of the ``layers`` array.
 
     Parameters
@@ -37,6 +39,8 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
         What its ``type`` says.
     names : TensorNames
         Of the graph so far; that of the table is added.
+    shares_memory : bool
+        Whether the solver has a ``memory``, which bounds tables that give no bound.
     """
     bottoms = check_names(layer.where("bottom"), layer.raw("bottom"))
     top = layer.text("top", empty=False)
@@ -51,8 +55,9 @@ def parse_embedding(layer: JsonObject, kind: Embedding_t, names: TensorNames) ->
     rows = hparam.integer("max_vocabulary_size_per_gpu", 0, minimum=0)
     workspace = hparam.integer("workspace_size_per_gpu_in_mb", 0, minimum=0)
     budgets = ("workspace_size_per_gpu_in_mb", "max_vocabulary_size_per_gpu")
-    if not any(key in hparam for key in budgets) and not (localized and slot_sizes):
-        allowed = "an integer (MiB), or max_vocabulary_size_per_gpu (rows) instead"
+    bounded = shares_memory or "memory" in hparam or (localized and bool(slot_sizes))
+    if not any(key in hparam for key in budgets) and not bounded:
+        allowed = "an integer (MiB), or max_vocabulary_size_per_gpu (rows) or a memory instead"
         raise rejected(hparam.where(budgets[0]), hparam.raw(budgets[0]), allowed)
     combiner = hparam.raw("combiner", "sum")
     check_combiner(hparam.where("combiner"), combiner)

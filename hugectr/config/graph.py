@@ -167,7 +167,8 @@ def read_graph(file: str | Path) -> tuple[ParsedLayers, str]:
         The layers and the model's name.
     """
     root = read_json(file)
-    parsed = parse_layers(root)
+    solver = root.raw("solver", {})
+    parsed = parse_layers(root, shares_memory=isinstance(solver, dict) and "memory" in solver)
     name = root.text("model_name", "")
     root.ignore("solver", "optimizer", "inference")
     root.finish()

@@ -201,7 +201,7 @@ def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
     return DenseLayer(kind, ends["bottom"], ends["top"], **values)
 
 
-def parse_layers(root: JsonObject) -> ParsedLayers:
+def parse_layers(root: JsonObject, *, shares_memory: bool = False) -> ParsedLayers:
     """Read the ``layers`` array.
 
     Parameters
@@ -235,7 +235,10 @@ def parse_layers(root: JsonObject) -> ParsedLayers:
     for layer in layers[1:]:
         name = layer.text("type", empty=False)
         if name in embedding_types:
-            parsed.embeddings.append(parse_embedding(layer, embedding_types[name], names))
+            kind = embedding_types[name]
+            parsed.embeddings.append(
+                parse_embedding(layer, kind, names, shares_memory=shares_memory)
+            )
         elif name in dense_types:
             parsed.dense.append(_dense(layer, dense_types[name], names))
         else:

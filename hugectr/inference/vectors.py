@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import rejected
+from hugectr.base.row_keys import check_row_keys
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.input import Input
 
@@ -53,7 +54,7 @@ def csr_of_request(
         param = inputs.sparse_param(table.bottom_names[0])
         assert param is not None, "a graph file was checked"
         slots.append(param.slot_num)
-    keys = np.asarray(embeddingcolumns, np.int64).reshape(-1)
+    keys = check_row_keys("predict: embeddingcolumns", np.asarray(embeddingcolumns).reshape(-1))
     offsets = np.asarray(row_ptrs, np.int64).reshape(-1)
     rows = offsets.size - len(tables)
     count = rows // max(sum(slots), 1)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.base.row_keys import check_row_keys, check_row_slots
 from hugectr.checkpoints.rows import SCORES
 from hugectr.checkpoints.state import TrainingState
 from hugectr.processes.agreement import together
@@ -73,15 +74,16 @@ class Forgetting:
         table : str
             Its ``sparse_embedding_name``.
         keys : array of int, (n,), optional
-            Those without a row are passed over. Every process of a job gives the same.
+            Those without a row are passed over. Every process of a job gives the same. A mask says
+            nothing of keys: give those that it chooses, or a callable ``where``.
         where : dict or callable, optional
             Instead of keys, of a table whose rows have a life (``SparseEmbedding``: ``evict``,
             ``admit_after``). A dict says what all rows that go are like: ``older_than`` (steps
             since the last use; of a table with a ``ttl_column`` seconds before the latest time that
             its rows have), ``fewer_uses_than``, ``admitted`` (bool). A callable gets a
             ``RowUse`` of the rows of this process and returns a bool for each: True, it goes.
-        slot_ids : array of int, (n,)
-            With keys, of Localized tables.
+        slot_ids : array of int, (n,), or int
+            With keys, of Localized tables: the slot of each.
 
         Returns
         -------
@@ -91,7 +93,8 @@ class Forgetting:
         Raises
         ------
         InvalidArgument
-            For an unknown table, a key it can not have, or a ``where`` that says nothing.
+            For an unknown table, keys that are no ints (floats, masks, texts), a key or slot it can
+            not have, or a ``where`` that says nothing.
         """
         names = self._state.table_names
         if table not in names:
@@ -100,12 +103,13 @@ class Forgetting:
         if (keys is None) == (where is None):
             raise InvalidArgument("Model.evict: give keys, or where: one of the two")
         own = self._state.session.table(names.index(table))
-
+        rows = _named_rows(own, table, keys, slot_ids)
         clock = self._clock(own) if where is not None else None
 
         def erase() -> int:
-            if where is None:
-                return own.erase(keys, slot_ids)
+            if rows is not None:
+                return own.erase(*rows)
+            assert where is not None, "it is one of the two"
             if not any(part in own.parts() for part in SCORES):
                 raise InvalidArgument(
                     f"Model.evict: where: table {table!r} does not note how its rows are used: "
@@ -139,6 +143,29 @@ class Forgetting:
             uses=(scores >> _USES & _MOST_USES).astype(np.float64) / _ONE_USE,
             admitted=scores >> _ADMITTED != 0,
         )
+
+
+def _named_rows(
+    own: Any, table: str, keys: Any, slot_ids: Any
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64] | None] | None:
+    """The rows that keys and slots name; None without keys."""
+    has_slots = "slot" in own.parts()
+    if slot_ids is not None and (keys is None or not has_slots):
+        why = "slot_ids are those of keys"
+        if keys is not None:
+            why = f"table {table!r} has one row a key, whatever its slot"
+        raise InvalidArgument(f"Model.evict: {why}; leave slot_ids out")
+    if keys is None:
+        return None
+    named = check_row_keys("Model.evict: keys", keys)
+    if not has_slots:
+        return named, None
+    if slot_ids is None:
+        raise InvalidArgument(
+            f"Model.evict: table {table!r} has a row for each slot and key; give the slot_ids of "
+            "the keys"
+        )
+    return named, check_row_slots("Model.evict: slot_ids", slot_ids, len(named))
 
 
 def _mask(where: Where, use: RowUse, now: int) -> npt.NDArray[np.bool_]:

@@ -164,6 +164,10 @@ class Graph:
             where = f"SparseEmbedding {part.sparse_embedding_name!r}: bottom_name"
             self._names.read_sparse(where, name)
         params = [self.input.sparse_param(name) for name in part.bottom_names]
+        bounded = part.rows_per_gpu or part.memory or self.solver.memory
+        if part.is_hybrid and not bounded:
+            where = f"SparseEmbedding {part.sparse_embedding_name!r}: workspace_size_per_gpu_in_mb"
+            raise rejected(where, 0, "an integer >= 1 (MiB of a device), or a memory")
         part.check_keys([nnz for one in params if one is not None for nnz in one.nnz_per_slot])
         define()
         self.embeddings.append(part)

@@ -15,8 +15,10 @@ from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
 from hugectr.model.memory_trial import take_memory
 from hugectr.model.placing import machine_of, predict
+from hugectr.model.table_memory import disks_of
 from hugectr.model.unstored_tensors import value_of
 from hugectr.plan.dense_work import dense_seconds, work_of
+from hugectr.plan.disk_room import few_on_disks
 from hugectr.plan.memory import MemoryPlan
 from hugectr.plan.plan import Plan
 from hugectr.spec.enums import Tensor_t
@@ -107,7 +109,8 @@ class Inspection:
 
         fits : bool
             Find out whether the bytes are there on this machine (process 0's of a job), by taking
-            them all for a moment, in a process of its own: ``plan.fits``. What trains on the same
+            them all for a moment, in a process of its own: ``plan.fits``. Budgets of tables that
+            are too small (``plan.memory.lacking``) do not fit either. What trains on the same
             devices may run out of memory meanwhile.
 
         Returns
@@ -134,8 +137,12 @@ class Inspection:
             for name in graph.table_names
         ]
         reader = graph.reader_params.to_spec(graph.input)
-        entries, tables, ops = _core.footprint(graph.solver.to_spec(), reader, spec, counts)
-        memory, work = MemoryPlan.of(entries, tables), tuple(work_of(ops))
+        entries, tables, ops, lacking = _core.footprint(
+            graph.solver.to_spec(), reader, spec, counts
+        )
+        warnings = few_on_disks(disks_of(spec["embeddings"], graph.solver.vvgpu))
+        memory = MemoryPlan.of(entries, tables, lacking, warnings)
+        work = tuple(work_of(ops))
         fit = take_memory(memory) if check_bool("plan: fits", fits) else None
         if machine is None:
             return Plan(memory, None, work, fit)

@@ -16,6 +16,8 @@ COMMAND = (sys.executable, "-m", "hugectr.model.hold_memory")
 def take_memory(plan: MemoryPlan, process: int = 0) -> MemoryFit:
     """Take what one process of a plan has, all of it at the same time, and give it back.
 
+    A plan that lacks something does not fit either.
+
     A process of its own takes it: where the system promises more than it has and ends who takes it
     at its word, that is the one. Others on the same devices have less meanwhile.
 
@@ -43,7 +45,8 @@ def take_memory(plan: MemoryPlan, process: int = 0) -> MemoryFit:
     why = json.loads(said[-1]) if said else None
     if isinstance(why, str) and found.returncode == 0:
         if not why:
-            return MemoryFit(True, bytes=sum(bytes_of.values()))
+            lacking = plan.lacking
+            return MemoryFit(not lacking, bytes=sum(bytes_of.values()), lacking=lacking)
         reached = int(said[-2])
     else:
         if found.returncode >= 0 or not isinstance(why, int):
@@ -54,7 +57,7 @@ def take_memory(plan: MemoryPlan, process: int = 0) -> MemoryFit:
             why,
             f"the system ended the process that took them (signal {-found.returncode})",
         )
-    return MemoryFit(False, devices[reached], bytes_of[devices[reached]], why)
+    return MemoryFit(False, devices[reached], bytes_of[devices[reached]], why, plan.lacking)
 
 
 def _piece(name: str, first: str, size: int) -> tuple[str, int, bool, int]:

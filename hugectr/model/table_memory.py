@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hugectr.plan.disk_room import DiskBudget
 from hugectr.spec.optimizer import state_widths
 from hugectr.spec.shared_memory import Claim, shared
 
@@ -40,6 +41,24 @@ def memory_of_tables(graph: Graph, tables: Sequence[EmbeddingSpec]) -> list[Embe
     for i, spec in zip(sharing, shared(solver.memory.to_spec(device, ids), claims), strict=True):
         specs[i] = spec
     return specs
+
+
+def disks_of(tables: Sequence[EmbeddingSpec], ids: list[list[int]]) -> list[DiskBudget]:
+    """What rows of a process may take on disks.
+
+    Parameters
+    ----------
+    tables : sequence of dict
+        With their memory.
+    ids : list of list of int
+        Devices of each process.
+    """
+    devices = max(len(process) for process in ids)
+    return [
+        DiskBudget(table["name"], folder, devices * table["memory_disk"])
+        for table in tables
+        if (folder := table.get("memory_disk_folder")) is not None
+    ]
 
 
 def _claim(graph: Graph, table: SparseEmbedding, spec: EmbeddingSpec) -> Claim:

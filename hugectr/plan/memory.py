@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -67,21 +68,32 @@ class MemoryPlan:
     ----------
     entries : tuple of MemoryEntry
     tables : tuple of TableRows
+    lacking : tuple of str
+        Budgets that are too small for what is asked of their tables: for the rows, or for those of
+        two batches on a device.
+    warnings : tuple of str
+        What may be missing later, such as space on a disk.
     """
 
     entries: tuple[MemoryEntry, ...]
     tables: tuple[TableRows, ...]
+    lacking: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         entries: Iterable[tuple[int, str, str, str, int]],
         tables: Iterable[tuple[str, int, int, int]],
+        lacking: Iterable[str] = (),
+        warnings: Iterable[str] = (),
     ) -> MemoryPlan:
         """From what the core has counted."""
         return cls(
             tuple(MemoryEntry(*entry) for entry in entries),
             tuple(TableRows(name, rows, most or None, size) for name, rows, most, size in tables),
+            tuple(lacking),
+            tuple(warnings),
         )
 
     @property
@@ -118,10 +130,12 @@ class MemoryPlan:
             "by_device": self.by_device,
             "entries": [asdict(entry) for entry in self.entries],
             "tables": [asdict(table) for table in self.tables],
+            "lacking": list(self.lacking),
+            "warnings": list(self.warnings),
         }
 
     def __str__(self) -> str:
-        """A table of owners and parts, then the devices, then what is known of rows."""
+        """A table of owners and parts, then the devices, then rows, then what is missing."""
         lines = []
         for owner, total in self.by_owner.items():
             lines.append((owner, total))
@@ -137,6 +151,8 @@ class MemoryPlan:
             known = f"table {table.name!r}: {table.rows:,} rows of {table.row_bytes} bytes counted"
             most = "no bound" if table.max_rows is None else f"at most {table.max_rows:,}"
             text.append(f"{known}, {most}")
+        text += [f"too small: {said}" for said in self.lacking]
+        text += [f"warning: {said}" for said in self.warnings]
         return "\n".join(text)
 
 
@@ -145,6 +161,14 @@ def _sums(entries: Iterable[MemoryEntry], name: Any) -> dict[str, int]:
     for entry in entries:
         sums[name(entry)] = sums.get(name(entry), 0) + entry.bytes
     return sums
+
+
+def size_for_people(count: float) -> str:
+    """Bytes that are missing: never so few digits that they are none."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3f} {unit}"
+    return f"{math.ceil(count)} bytes"
 
 
 def _size(count: int) -> str:

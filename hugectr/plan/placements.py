@@ -16,6 +16,7 @@ from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
 from hugectr.plan.balance import spread
 from hugectr.plan.cost import PHASES, Choice, Cost, CostModel, Job, step_seconds
+from hugectr.plan.memory import size_for_people
 from hugectr.plan.search import Search, limits_of, rooms_of
 from hugectr.plan.table_load import KINDS, TableLoad
 
@@ -312,9 +313,10 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
         total += cost.seconds
         rooms += rooms_of(cost.held, job)
         if cost.held.lacking:
+            size = size_for_people(cost.held.lacking)
             lacking.append(
-                f"table {table.name!r} lacks {cost.held.lacking / 1e9:.3f} GB in its Memory, for "
-                "its rows or for those of two batches on a device"
+                f"table {table.name!r} lacks {size} in its Memory, for its rows or for those of "
+                "two batches on a device"
             )
         placed.append(
             TablePlacement(
@@ -342,7 +344,7 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
     over = rooms - limits_of(job)
     for r in np.flatnonzero(over[:-1] > 0):
         where = f"device {r}" if r < job.devices else f"process {r - job.devices}'s host memory"
-        lacking.append(f"{where} lacks {over[r] / 1e9:.3f} GB for rows")
+        lacking.append(f"{where} lacks {size_for_people(over[r])} for rows")
     return PlacementPlan(
         tuple(placed),
         job.devices,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hugectr.plan.dense_work import OpWork
 from hugectr.plan.memory import MemoryPlan
@@ -33,5 +33,8 @@ class Plan:
     fits: MemoryFit | None = None
 
     def __str__(self) -> str:
-        parts = [str(self.memory) + (f"\n{self.fits}" if self.fits else "")]
+        memory = self.memory
+        if self.fits:  # it says what is lacking
+            memory = replace(memory, lacking=())
+        parts = [str(memory) + (f"\n{self.fits}" if self.fits else "")]
         return "\n\n".join(parts + ([str(self.placement)] if self.placement else []))

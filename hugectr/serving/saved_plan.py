@@ -58,5 +58,5 @@ def plan_of_saved(
             raise rejected("plan: rows", name, f"one of {names}{did_you_mean(str(name), names)}")
         counts[name] = check_int("plan: rows", count, 0)
     solver, model = parts.specs(layer_specs(description))
-    entries, tables, _ = _core.footprint(solver, None, model, list(counts.values()))
-    return Plan(MemoryPlan.of(entries, tables))
+    entries, tables, _, lacking = _core.footprint(solver, None, model, list(counts.values()))
+    return Plan(MemoryPlan.of(entries, tables, lacking))

@@ -249,10 +249,6 @@ class SparseEmbedding:
                 [],
                 f"the number of keys of each slot, which {self.embedding_type.name} needs",
             )
-        if self.is_hybrid and not self.rows_per_gpu:
-            raise rejected(
-                where + "workspace_size_per_gpu_in_mb", 0, "an integer >= 1 (MiB of a device)"
-            )
 
     @property
     def bottom_name(self) -> str | list[str]:

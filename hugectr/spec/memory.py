@@ -19,7 +19,12 @@ _UNITS = {
     **{f"{prefix}iB": 1024**n for n, prefix in enumerate("KMGT", 1)},
 }
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?B|%)")
-_ALLOWED = "a number of bytes, or a string such as '8GB', '512MiB' or '60%'"
+#: What the core counts bytes in.
+_MOST = 2**63 - 1
+_ALLOWED = (
+    f"a number of bytes, or a string such as '8GB', '512MiB' or '60%', from 0 to {_MOST} bytes "
+    "(9,223,372 TB)"
+)
 
 
 def check_size(name: str, value: Any) -> int | str | None:
@@ -27,11 +32,15 @@ def check_size(name: str, value: Any) -> int | str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        return check_int(name, value, 0)
+        return check_int(name, value, 0, _MOST)
     found = _SIZE.fullmatch(value.strip())
-    if not found or (found[2] == "%" and not 0 < float(found[1]) <= 100):
+    if not found or (found[2] == "%" and not 0 < float(found[1]) <= 100) or _is_too_large(found):
         raise rejected(name, value, _ALLOWED)
     return value.strip()
+
+
+def _is_too_large(found: re.Match[str]) -> bool:
+    return found[2] != "%" and float(found[1]) * _UNITS[found[2]] > _MOST
 
 
 def split_disk(disk: str) -> tuple[str, str]:
@@ -48,6 +57,12 @@ def check_disk(name: str, value: Any) -> str | None:
     found = _SIZE.fullmatch(size.strip())
     if not folder or "\0" in folder or not found or found[2] == "%":
         raise rejected(name, value, "a folder and a size, such as '/local/rows:2TB'")
+    if _is_too_large(found):
+        raise rejected(name, value, f"a folder and a size of at most {_MOST} bytes (9,223,372 TB)")
+    if folder.startswith("~"):
+        # No path is expanded here; rows in a folder that is called ~ are not where they are meant.
+        way_out = "a folder without ~, which is not expanded: os.path.expanduser does it ('./~...'"
+        raise rejected(name, value, f"{way_out} is a folder that is called so)")
     return f"{folder}:{size.strip()}"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.row_keys import check_row_keys
 from hugectr.processes.agreement import jointly, together
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
@@ -82,11 +83,11 @@ class Rows:
 
         Processes may ask for unlike keys.
         """
-        asked = _host(keys, np.int64).reshape(-1)
         if self._engine.group.size == 1:
-            vectors, there = self._table.lookup(asked)
+            vectors, there = self._table.lookup(_keys("lookup", keys))
         else:
-            every = self._of_all("a lookup of rows", lambda: asked)
+            every = self._of_all("a lookup of rows", lambda: _keys("lookup", keys))
+            asked = every[self._engine.group.rank]
             found = self._of_all("a lookup of rows", lambda: self._table.lookup(_joined(every)))
             begin = sum(len(each) for each in every[: self._engine.group.rank])
             own = slice(begin, begin + len(asked))
@@ -103,14 +104,17 @@ class Rows:
         InvalidArgument
             When shapes do not fit.
         """
-        self._each("a write", lambda: self._load({"keys": keys, "vectors": vectors}))
+        self._each(
+            "a write", lambda: self._load({"keys": _keys("write", keys), "vectors": vectors})
+        )
 
     def erase(self, keys: Any) -> int:
         """Forget the rows of keys (n); returns how many there were."""
 
         def erase() -> int:
+            named = _keys("erase", keys)
             self._engine.end_batches()
-            return int(self._table.erase(_host(keys, np.int64).reshape(-1)))
+            return int(self._table.erase(named))
 
         return self._sum("an erasure", erase)
 
@@ -166,6 +170,12 @@ class Rows:
 
 def _joined(arrays: list[Any]) -> Any:
     return np.concatenate(arrays)
+
+
+def _keys(call: str, keys: Any) -> Any:
+    """Keys of rows on the host."""
+    on_host = keys.detach().cpu().numpy() if isinstance(keys, torch.Tensor) else keys
+    return check_row_keys(f"rows.{call}: keys", on_host)
 
 
 def _host(values: Any, dtype: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hugectr.base.arguments import check_choice, check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.base.row_keys import check_row_keys, check_row_slots
 from hugectr.processes.agreement import together
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
@@ -288,26 +289,20 @@ class EmbeddingVectors:
             values = [keys] if one else list(keys)
             wanted = names.keys_of(column, values)
             return wanted, np.full(len(wanted), slot, np.uint64) if has_slots else None
-        array = np.asarray(keys)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            found = f"{array.dtype} of shape {array.shape}"
-            allowed = "ints of shape (n,); for categories of the data name their column"
-            raise rejected(f"{call}: keys", found, allowed)
+        hint = "; for categories of the data name their column"
+        asked = check_row_keys(f"{call}: keys", keys, hint)
         if not has_slots:
             if slots is not None:
                 table = self._source.embeddings[index].sparse_embedding_name
                 raise InvalidArgument(
                     f"{call}: table {table!r} has one row a key, whatever its slot; leave slots out"
                 )
-            return array.astype(np.int64), None
+            return asked, None
         if slots is None:
             raise InvalidArgument(
                 f"{call}: this table has a row for each slot and key; give the slot of each key"
             )
-        places = np.broadcast_to(np.asarray(slots), array.shape)
-        if places.dtype.kind not in "iu" or (places.size and int(places.min()) < 0):
-            raise rejected(f"{call}: slots", slots, "ints >= 0")
-        return array.astype(np.int64), places.astype(np.uint64)
+        return asked, check_row_slots(f"{call}: slots", slots, len(asked))
 
     def _lookup(
         self,

@@ -223,3 +223,15 @@ def test_writing_rows_ends_what_is_under_way(device):
 def test_a_model_is_not_pickled_by_its_tables(device):
     with pytest.raises(TypeError, match="can not be pickled"):
         pickle.dumps(ht.EmbeddingBag(4, device=device))
+
+
+@pytest.mark.parametrize("keys", [[1.0], torch.tensor([True]), torch.tensor([[1]]), ["1"]])
+def test_what_is_no_key_names_no_row(keys, device):
+    bag = ht.EmbeddingBag(4, device=device)
+    bag.rows().write([1, 2], torch.ones(2, 4))
+    rows = bag.rows()
+    for call in (rows.erase, rows.lookup, lambda some: rows.write(some, torch.ones(1, 4))):
+        with pytest.raises(hugectr.InvalidArgument, match=r"keys: found .*ints of shape \(n,\)"):
+            call(keys)
+    assert len(rows) == 2
+    assert rows.erase(torch.tensor([2])) == 1

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/cpp/embedding/table/disk_backing.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
 namespace hugectr {
@@ -94,11 +95,33 @@ RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& p
   const std::size_t rows = std::max(*params.memory.host / row_bytes,
                                     disk ? rows_of_disk(*disk, row_bytes) : std::size_t{0});
   if (budget.rows > 0 && budget.rows <= rows) return budget;
+  // A budget is an upper bound: it may be larger than any use there is for it.
+  if (rows >= kNoRow) {
+    return {kNoRow - 1, ", the most that a device can have: use more devices"};
+  }
   if (disk) {
     return {rows, ": raise Memory(disk=), or use more processes or a smaller vector size"};
   }
   return {std::max<std::size_t>(rows, 1),
           ": raise Memory(host=), or use more processes or a smaller vector size"};
+}
+
+std::size_t least_memory(const SparseEmbeddingHashParams& params, const Placement& placement,
+                         std::size_t rank, std::size_t rows) {
+  if (!params.memory.host || rows >= kNoRow) return 0;
+  SparseEmbeddingHashParams unbounded = params;
+  unbounded.memory = {};
+  const std::size_t otherwise = row_budget(unbounded, placement, rank).rows;
+  if (otherwise > 0 && otherwise < rows) return 0;
+  const std::size_t columns = placement.columns(rank, params.embedding_vec_size).count;
+  const std::size_t row_bytes =
+      parts_of_row(columns, params.vector_type, params.opt_params).row_bytes();
+  if (!params.memory.disk) return rows * row_bytes;
+  TableDisk disk = *params.memory.disk;
+  for (disk.bytes = rows * row_bytes; rows_of_disk(disk, row_bytes) < rows;) {
+    disk.bytes += disk.bytes / 64 + (std::size_t{1} << 20);
+  }
+  return disk.bytes;
 }
 
 std::unique_ptr<Placement> table_placement(const SparseEmbeddingHashParams& params,

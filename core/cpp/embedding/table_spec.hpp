@@ -20,6 +20,10 @@ std::vector<DirectSlot> direct_slots(const SparseEmbeddingHashParams& params,
 std::string keys_of_slot(const SparseEmbeddingHashParams& params, std::size_t slot);
 RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
                      std::size_t rank);
+/// Bytes of a device's part of Memory(host=), or over a disk of Memory(disk=), that are enough for
+/// so many rows; over a disk not quite the fewest. 0: no such budget bounds them.
+std::size_t least_memory(const SparseEmbeddingHashParams& params, const Placement& placement,
+                         std::size_t rank, std::size_t rows);
 /// Where its rows are in a job of these devices. Throws InvalidArgument for a device that is none,
 /// and for columns of an optimizer that has one number a row.
 std::unique_ptr<Placement> table_placement(const SparseEmbeddingHashParams& params,

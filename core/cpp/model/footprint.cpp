@@ -7,6 +7,8 @@
 #include "core/cpp/device/device_map.hpp"
 #include "core/cpp/embedding/lookup/lookup_size.hpp"
 #include "core/cpp/embedding/sharded_table.hpp"
+#include "core/cpp/embedding/table/cache_memory.hpp"
+#include "core/cpp/embedding/table/row_tiers.hpp"
 #include "core/cpp/embedding/table/table_size.hpp"
 #include "core/cpp/memory/counting_resource.hpp"
 #include "core/cpp/model/build.hpp"
@@ -83,10 +85,47 @@ class DeviceFootprint {
   std::vector<FootprintEntry>& entries_;
 };
 
-/// Rows of a table on each device when it has so many, or all that it may have.
+/// Says that a device has too few places for two batches, when it has `rows` rows (0: not known).
+void say_few_places(const SparseEmbeddingHashParams& params, const Placement& placement,
+                    std::size_t rank, const BatchKeys& keys, std::size_t rows,
+                    std::vector<std::string>& lacking) {
+  if (params.memory.device.value_or(0) == 0 || params.batch_size == 0) return;
+  const std::size_t columns = placement.columns(rank, params.embedding_vec_size).count;
+  const RowParts parts = parts_of_row(columns, params.vector_type, params.opt_params);
+  const std::size_t places = places_of_budget(params.memory, parts);
+  const std::size_t own = own_keys(placement, rank, keys, params.batch_size);
+  const std::size_t needed = rows > 0 ? std::min(2 * own, rows) : 2 * own;
+  if (places >= needed) return;
+  lacking.push_back(concat("table '", params.name, "': Memory(device=) has places for ", places,
+                           " rows on a device, and two batches of ", own,
+                           " keys there may have as many as ", needed, ": give it at least ",
+                           needed * (parts.row_bytes() + kBytesBesidePlace),
+                           " bytes, or use a smaller batch or more devices"));
+}
+
+/// Says that a device is asked for more rows than it may have.
+void say_few_rows(const SparseEmbeddingHashParams& params, const Placement& placement,
+                  std::size_t rank, std::size_t devices_of_process, std::size_t asked,
+                  std::vector<std::string>& lacking) {
+  const RowBudget budget = row_budget(params, placement, rank);
+  if (budget.rows == 0 || asked <= budget.rows) return;
+  std::string least;
+  if (const std::size_t bytes = least_memory(params, placement, rank, asked); bytes > 0) {
+    least =
+        concat("; ", params.memory.disk ? "Memory(disk=)" : "Memory(host=)",
+               " of this table has to be at least ", bytes * devices_of_process, " bytes for them");
+  }
+  lacking.push_back(concat("table '", params.name, "': ", asked,
+                           " rows were asked for on a device, which may have ", budget.rows,
+                           budget.way_out, least));
+}
+
+/// Rows of a table on each device when it has so many, or all that it may have: at most that.
 std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
                                         const Placement& placement,
-                                        const std::optional<std::size_t>& rows) {
+                                        const std::optional<std::size_t>& rows,
+                                        std::size_t devices_of_process,
+                                        std::vector<std::string>& lacking) {
   const std::size_t devices = placement.device_count();
   std::vector<std::size_t> budgets, shares;
   // Of whole buckets a device has as large a part of the rows as of the slots.
@@ -97,6 +136,8 @@ std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
     shares.push_back((rows.value_or(0) * part + whole - 1) / whole);
   }
   if (!rows) return budgets;
+  const std::size_t most = std::ranges::max_element(shares) - shares.begin();
+  say_few_rows(params, placement, most, devices_of_process, shares[most], lacking);
   for (std::size_t rank = 0; rank < devices; ++rank) {
     if (budgets[rank] > 0) shares[rank] = std::min(shares[rank], budgets[rank]);
   }
@@ -152,14 +193,17 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
       process_of_device[map.get_global_id(id)] = process;
     }
   }
+  std::size_t most_of_process = 1;
+  for (const auto& own : solver.vvgpu) most_of_process = std::max(most_of_process, own.size());
   Footprint result;
   if (graph->trains()) result.work = work_of(graph->train_schedule());
   std::vector<std::unique_ptr<Placement>> placements;
   std::vector<std::vector<std::size_t>> counted;
   for (std::size_t t = 0; t < params.size(); ++t) {
     placements.push_back(table_placement(params[t], process_of_device));
-    counted.push_back(
-        rows_by_device(params[t], *placements[t], rows.empty() ? std::nullopt : rows[t]));
+    counted.push_back(rows_by_device(params[t], *placements[t],
+                                     rows.empty() ? std::nullopt : rows[t], most_of_process,
+                                     result.lacking));
     TableFootprint& table = result.tables.emplace_back();
     table.name = params[t].name;
     table.row_bytes = row_bytes(params[t]);
@@ -167,6 +211,11 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
       if (!placements[t]->reads_out(rank)) continue;
       table.rows += counted[t][rank];
       table.max_rows += row_budget(params[t], *placements[t], rank).rows;
+    }
+    const BatchKeys keys = keys_of(inputs[t], model.input, params[t], plans_evaluation);
+    const std::size_t said = result.lacking.size();  // one device speaks for all
+    for (std::size_t rank = 0; rank < devices && result.lacking.size() == said; ++rank) {
+      say_few_places(params[t], *placements[t], rank, keys, counted[t][rank], result.lacking);
     }
   }
   for (std::size_t process = 0; process < solver.vvgpu.size(); ++process) {

@@ -33,6 +33,9 @@ struct TableFootprint {
 struct Footprint {
   std::vector<FootprintEntry> entries;
   std::vector<TableFootprint> tables;
+  /// In words, with numbers and the way out: rows that were asked for and may not be, and places
+  /// that may be too few for two batches. Tables of which there is none train as they are.
+  std::vector<std::string> lacking;
   std::vector<OpWork> work;  ///< of a device in a training step, without the tables; may be empty
 };
 

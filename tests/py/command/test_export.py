@@ -72,6 +72,19 @@ def test_a_plan_of_a_config_is_printed(config, write_json, tmp_path):
     assert "it fits now" in hctr("model", "plan", path, "--fits").stdout
 
 
+@pytest.mark.parametrize(
+    ("memory", "said"),
+    [({"device": "1KB"}, "places for"), ({"device": "9MB", "host": "9KB"}, "were asked for")],
+)
+def test_a_plan_of_budgets_that_are_too_small_does_not_fit(config, write_json, memory, said):
+    config["layers"][1]["sparse_embedding_hparam"]["memory"] = memory
+    rows = ("--rows", f"{name_of(config)}=1000")
+    done = hctr("model", "plan", str(write_json(config)), "--fits", *rows)
+    assert done.returncode == 1, done.stderr
+    assert said in done.stdout
+    assert "it fits" not in done.stdout
+
+
 def test_a_plan_of_a_saved_model_is_what_loading_takes(saved):
     model, run = saved
     table = model.embeddings[0].sparse_embedding_name

@@ -5,6 +5,7 @@ import pytest
 
 import hugectr
 from hugectr.config.config_file import read_config
+from hugectr.config.graph import read_graph
 from hugectr.model.from_config import build_model
 
 
@@ -46,3 +47,44 @@ def test_complaints_name_the_path(config, write_json, value, words):
             read_config(write_json(config))
         assert words in str(error.value)
         del place["memory"]
+
+
+def test_a_memory_is_a_bound_of_its_own(config, write_json):
+    hparam = hparam_of(config)
+    bounds = ("workspace_size_per_gpu_in_mb", "max_vocabulary_size_per_gpu")
+    for name in bounds:
+        hparam.pop(name, None)
+    with pytest.raises(hugectr.InvalidArgument, match=r"found nothing.*or a memory"):
+        read_config(write_json(config))
+    memory = {"device": "1MB", "host": "100MB"}
+    for place in (config["solver"], hparam):
+        place["memory"] = memory
+        file = write_json(config)
+        read_graph(file)
+        model = build_model(read_config(file))
+        assert model._graph.embeddings[0].rows_per_gpu == 0
+        assert model._graph.to_spec()["embeddings"][0]["memory_host"] > 0
+        del place["memory"]
+
+
+def test_a_hybrid_table_of_v3_needs_no_other_bound():
+    def make(table=None, solver=None):
+        model = hugectr.Model(
+            hugectr.CreateSolver(device="cpu", memory=solver),
+            hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, "no file"),
+            hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD, hugectr.Update_t.Local),
+        )
+        inputs = [hugectr.DataReaderSparseParam("keys", 1, True, 2)]
+        model.add(hugectr.Input(1, "label", 1, "dense", inputs))
+        kind = hugectr.Embedding_t.HybridSparseEmbedding
+        model.add(
+            hugectr.SparseEmbedding(
+                kind, 0, 4, "sum", "table", "keys", slot_size_array=[5, 5], memory=table
+            )
+        )
+
+    memory = hugectr.Memory(device="1MB")
+    make(table=memory)
+    make(solver=memory)
+    with pytest.raises(hugectr.InvalidArgument, match=r"workspace_size_per_gpu_in_mb.*or a memory"):
+        make()

@@ -178,7 +178,6 @@ def test_slots_that_may_hold_several_keys(data, kind):
     [
         (lambda: table(ONE_HOT, slot_size_array=[]), "slot_size_array"),
         (lambda: table(HYBRID, slot_size_array=[]), "slot_size_array"),
-        (lambda: table(HYBRID, workspace_size_per_gpu_in_mb=0), "workspace_size_per_gpu_in_mb"),
         (lambda: table(HYBRID, hybrid_embedding_param=1), "HybridEmbeddingParam"),
         (lambda: hugectr.HybridEmbeddingParam(p_dup_max=2), "p_dup_max"),
         (lambda: hugectr.HybridEmbeddingParam(communication_type="IB"), "communication_type"),
@@ -187,6 +186,12 @@ def test_slots_that_may_hold_several_keys(data, kind):
 def test_wrong_settings_are_refused(call, text):
     with pytest.raises(hugectr.InvalidArgument, match=text):
         call()
+
+
+def test_a_hybrid_table_needs_a_bound(data):
+    """Its own, or a memory; the solver may have that, so a table alone is not refused."""
+    with pytest.raises(hugectr.InvalidArgument, match="workspace_size_per_gpu_in_mb"):
+        start(data, 1).add(table(HYBRID, workspace_size_per_gpu_in_mb=0))
 
 
 def test_a_size_for_each_slot(data):

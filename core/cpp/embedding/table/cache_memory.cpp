@@ -72,12 +72,16 @@ FoundPlaces::FoundPlaces(const std::shared_ptr<MemoryResource>& memory, const st
 }
 
 OutOfMemory too_few_places(const std::string& table, DeviceId device, std::size_t needed,
-                           std::size_t most_places, std::size_t row_bytes) {
+                           std::size_t keys, std::size_t most_places, std::size_t row_bytes) {
+  // What this batch needs would be too little for the next one.
+  const std::size_t enough = std::max(needed, 2 * keys) * (row_bytes + kBytesBesidePlace);
   return OutOfMemory(concat("embedding '", table, "' on ", to_string(device), " needs ", needed,
-                            " rows in device memory for two batches and has places for ",
-                            most_places, ": give it Memory(device=) of at least ",
-                            needed * (row_bytes + kBytesBesidePlace),
-                            " bytes, or use a smaller batch or more devices"));
+                            " rows in device memory for this batch and those under way, and has "
+                            "places for ",
+                            most_places, ": give it Memory(device=) of at least ", enough,
+                            " bytes, which hold any two batches of ", keys,
+                            " keys there, as this one has, or use a smaller batch or more "
+                            "devices"));
 }
 
 }  // namespace hugectr

@@ -70,9 +70,9 @@ struct FoundPlaces {
 /// home where they `swap` those.
 std::size_t bytes_beside_places(MemoryResource& memory, std::size_t rows, std::size_t places,
                                 std::size_t max_rows, bool swap);
-/// Of a table whose two last plans need so many rows.
+/// Of a table whose plans under way need so many rows, the last of them for so many keys.
 OutOfMemory too_few_places(const std::string& table, DeviceId device, std::size_t needed,
-                           std::size_t most_places, std::size_t row_bytes);
+                           std::size_t keys, std::size_t most_places, std::size_t row_bytes);
 
 /// Bytes of the device for staging plans of at most so many keys, of which `plans` are alive.
 std::size_t bytes_of_staging(const std::shared_ptr<MemoryResource>& memory, std::size_t keys,

@@ -106,8 +106,8 @@ class CachedRows final : public RowStore {
     places_of_plans_[plan].rows = reported(CacheReport::kRows);
     ranking_.passed(reported(CacheReport::kRanked), places_);
     if (const std::size_t free = reported(CacheReport::kFree); missing > free) {
-      const std::size_t needed = places_ - free + missing;
-      throw too_few_places(table_, gpu_.device(), needed, most_places_, row_bytes_);
+      throw too_few_places(table_, gpu_.device(), places_ - free + missing, numbers.of_keys.size(),
+                           most_places_, row_bytes_);
     }
     counts_.hits += reported(CacheReport::kRows) - missing;
     counts_.misses += missing;
