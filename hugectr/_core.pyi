@@ -200,6 +200,9 @@ class LinkedRows:
     def sync(self, number: int) -> None:
         """Wait until a segment would survive a loss of power."""
 
+    def verify(self, number: int, again: bool) -> None:
+        """Read a segment; DataError unless it is what was written. ``again``: even if it was."""
+
 class LinkedSegments:
     """Rows in segments of a checkpoint: (path, bytes, CRC-32 of the first block) of each.
 

@@ -95,6 +95,9 @@ class TableAccess:
     def stored(self, order: RowOrder) -> tuple[RowOrder, list[LinkedRows]]:
         """The rows of an order, those apart whose content lies on the disks of devices."""
 
+    def check_undamaged(self) -> None:
+        """DataError when rows on a disk are known to be damaged: nothing may be saved then."""
+
     # Into arrays of `out` where given: packed and of just these rows.
     def read(
         self,

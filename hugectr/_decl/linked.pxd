@@ -21,6 +21,7 @@ cdef extern from "core/cpp/embedding/table/linked_rows.hpp" namespace "hugectr" 
         size_t row_bytes
         CppSharedSegment segment(size_t) except +translate_error
         void sync(size_t) except +translate_error
+        void verify(size_t, bint) except +translate_error
     cdef cppclass CppStoredSplit "hugectr::StoredSplit":
         CppRowOrder rest
         vector[CppLinkedRows] linked

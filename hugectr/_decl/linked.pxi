@@ -36,6 +36,10 @@ cdef class LinkedRows:
         with nogil:
             self._it.sync(number)
 
+    def verify(self, size_t number, bint again):
+        with nogil:
+            self._it.verify(number, again)
+
 
 cdef class LinkedSegments:
     """See ``_core.pyi``."""

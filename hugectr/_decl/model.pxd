@@ -100,6 +100,7 @@ cdef extern from "core/cpp/embedding/table_access.hpp" namespace "hugectr" nogil
         vector[size_t] state_widths()
         cbool has_last_step()
         CppRowOrder order(uint32_t) except +translate_error
+        void check_undamaged() except +translate_error
         void read(const CppRowOrder&, size_t, size_t, const CppRowValues&) except +translate_error
         vector[uint8_t] lookup(const vector[int64_t]&, const vector[uint64_t]&,
                                float*) except +translate_error

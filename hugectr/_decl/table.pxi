@@ -62,6 +62,10 @@ cdef class TableAccess:
             self._it.read(order._it, begin, end, values)
         return out
 
+    def check_undamaged(self):
+        with nogil:
+            self._it.check_undamaged()
+
     def stored(self, RowOrder order not None):
         cdef CppStoredSplit split
         cdef LinkedRows linked

@@ -143,7 +143,8 @@ def write(
     InvalidArgument
         When somebody else is saving there, or the folder is another run's.
     DataError
-        When values are not finite, or files are not there any more when they are published.
+        When values are not finite, a segment that is to be linked is damaged, or files are not
+        there any more when they are published.
     """
     group = group or SoloGroup()
     step = snapshot.fields["step"]
@@ -160,7 +161,9 @@ def write(
             return own[0].work
 
         work = from_root(group, begin)
-        shards = together(group, lambda: _write_shard(work, snapshot, group), LONG)
+        # Nothing is removed for one that links files as they were when they were read long ago.
+        again = keep_last > 0
+        shards = together(group, lambda: _write_shard(work, snapshot, group, again), LONG)
 
         def publish() -> None:
             fields = _manifest(snapshot, shards)
@@ -187,7 +190,9 @@ def _finite_field(
     return {"finite": False}
 
 
-def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[str, Any]:
+def _write_shard(
+    work: Path, snapshot: Snapshot, group: ProcessGroup, again: bool
+) -> dict[str, Any]:
     """Write this process's files; returns its part of the manifest."""
     if not work.is_dir():
         raise FileNotFoundError(
@@ -213,7 +218,7 @@ def _write_shard(work: Path, snapshot: Snapshot, group: ProcessGroup) -> dict[st
                 places = [(index, group.rank, group.size, n) for n in range(len(table.linked))]
                 for place, one in zip(places, table.linked, strict=True):
                     files |= one.write(work, place, chunk_rows(table.parts, CHUNK), writer)
-                    linked |= one.share(work, place, writer)
+                    linked |= one.share(work, place, writer, again)
                 tables[-1]["linked"] = [one.described() for one in table.linked]
         gone = []
         for index, table in enumerate(snapshot.gone):

@@ -88,12 +88,21 @@ class LinkedShard:
         return files
 
     def share(
-        self, work: Path, where: tuple[int, int, int, int], writer: ChunkWriter
+        self, work: Path, where: tuple[int, int, int, int], writer: ChunkWriter, again: bool
     ) -> dict[str, dict[str, Any]]:
-        """Link the segments; what the manifest says of them, by name.
+        """Read the segments and link them; what the manifest says of them, by name.
+
+        Parameters
+        ----------
+        work, where, writer
+            As of ``write``.
+        again : bool
+            Read those too that a checkpoint had linked before, which were read then.
 
         Raises
         ------
+        DataError
+            When a segment is damaged; names it.
         OSError
             As of any file that is written.
         """
@@ -102,6 +111,7 @@ class LinkedShard:
         for number, (path, size, _, sums) in enumerate(self.segments):
             name = segment_file(number, *where)
             self._held.sync(number)
+            self._held.verify(number, again)
             try:
                 os.link(path, work / name, follow_symlinks=False)
             except OSError as error:

@@ -120,6 +120,7 @@ class ModelRows:
         self.placement: str | None = table.placement()
         self.vector_type = table.vector_type()
         self._table = table
+        table.check_undamaged()  # a delta, or another file system, might not meet those rows
         self._order = table.order(since)
         self.linked: Sequence[LinkedShard] = ()
         if beside is not None:

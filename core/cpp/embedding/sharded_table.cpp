@@ -111,6 +111,10 @@ StoredSplit ShardedTable::stored(RowOrder order) {
   return split_stored(parts_, std::move(order));
 }
 
+void ShardedTable::check_undamaged() const {
+  for (const Table* table : by_device_) table->store().check_undamaged();
+}
+
 BufferBag ShardedTable::dump(bool with_states) {
   RowOrder rows = order(0);
   const std::size_t n = rows.size(), d = params_.embedding_vec_size;

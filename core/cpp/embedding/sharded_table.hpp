@@ -60,6 +60,8 @@ class HCTR_API ShardedTable {
   /// The same rows, those apart whose content lies on disks (linked_rows.hpp): none where devices
   /// have columns of rows.
   StoredSplit stored(RowOrder order);
+  /// Throws DataError when rows on a disk of a local device are known to be damaged.
+  void check_undamaged() const;
   /// The vectors of these keys (slot_ids: one a key, where slots are part of identity) that the
   /// local devices have, into vectors (n * vec_size); the others stay as they are. Returns 1 for
   /// each that was there, else 0. Throws for a key or slot the table can not have.

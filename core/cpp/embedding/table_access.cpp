@@ -32,6 +32,8 @@ void TableAccess::read(const RowOrder& order, std::size_t begin, std::size_t end
 
 StoredSplit TableAccess::stored(const RowOrder& order) { return table_.stored(order); }
 
+void TableAccess::check_undamaged() { table_.check_undamaged(); }
+
 std::vector<std::uint8_t> TableAccess::lookup(const std::vector<std::int64_t>& keys,
                                               const std::vector<std::uint64_t>& slot_ids,
                                               float* vectors) {

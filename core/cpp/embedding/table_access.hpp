@@ -47,6 +47,7 @@ class HCTR_API TableAccess {
   RowOrder order(RowMark since);
   void read(const RowOrder& order, std::size_t begin, std::size_t end, const RowValues& values);
   StoredSplit stored(const RowOrder& order);
+  void check_undamaged();
   RowMark mark();
   bool knows_since(RowMark since) const;
   bool knows_changes_since(RowMark since) const;

@@ -155,6 +155,9 @@ def test_segments_are_on_the_disk_before_the_manifest_that_names_them(
             self._rows.sync(number)
             done.append(f"held {number}")
 
+        def verify(self, number, again):
+            self._rows.verify(number, again)
+
     def watched_share(self, *args):
         self._held = Watched(self._held)
         return share(self, *args)

@@ -71,6 +71,8 @@ class DiskRows {
   /// Where the content of these rows lies on the disk (SegmentStore::stored()); nowhere: it is in
   /// memory alone, or not worth sharing.
   StoredRows stored(std::span<const std::uint32_t> rows);
+  /// As of SegmentStore.
+  void check_undamaged() const { store_->check_undamaged(); }
 
   DiskRowCounts counts() const;
   /// Of lists and maps, beside the columns.

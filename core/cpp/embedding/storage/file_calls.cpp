@@ -43,8 +43,8 @@ void throw_file_error(const std::string& what, const std::string& table, const s
   if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
     throw NoRoom(concat(text,
                         "; no row is lost: make room there (checkpoints that share segments hold "
-                        "theirs), and training goes on, or raise the limit, or give the table "
-                        "fewer rows"));
+                        "theirs) or raise the limit, and training goes on; evicting rows does "
+                        "not help"));
   }
   throw DataError(concat(text,
                          "; look at the disk (its cable, its log, its file system), then go on "

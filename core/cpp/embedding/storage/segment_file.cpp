@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -17,6 +18,9 @@ namespace hugectr {
 namespace {
 
 static_assert(SegmentFile::kHeaderBytes == kBlockBytes);
+
+/// Of a file that is read as a whole.
+constexpr std::size_t kVerifyBytes = std::size_t{1} << 20;
 
 SegmentHeader header_for(const SegmentKind& kind, std::uint32_t number, std::uint64_t owner) {
   SegmentHeader header;
@@ -117,9 +121,56 @@ void SegmentFile::read(std::size_t first, std::size_t count, std::byte* groups) 
 void SegmentFile::check(std::size_t place, const std::byte* group) const {
   const std::string damage = kind_.shape.damage(group, number_, place);
   if (damage.empty()) return;
-  throw DataError(concat("table '", kind_.table, "': a group of rows in '", path_, "', byte ",
-                         offset(place), ", is damaged: ", damage,
-                         "; go on from the last checkpoint, and look at the disk"));
+  raise_damage(concat("table '", kind_.table, "': a group of rows in '", path_, "', byte ",
+                      offset(place), ", is damaged: ", damage,
+                      "; go on from the last checkpoint, and look at the disk"));
+}
+
+template <class F>
+void SegmentFile::read_all(const F& f) const {
+  const std::size_t group = kind_.shape.bytes(), groups = (sums_.bytes() - kHeaderBytes) / group;
+  const std::size_t step = std::max<std::size_t>(kVerifyBytes / group, 1);
+  AlignedBuffer buffer;
+  std::byte* const data = buffer.with(std::max(step * group, kHeaderBytes));
+  read_bytes(0, data, kHeaderBytes);
+  f(std::uint64_t{0}, data, kHeaderBytes);
+  for (std::size_t first = 0; first < groups; first += step) {
+    const std::size_t count = std::min(step, groups - first);
+    read(first, count, data);
+    f(offset(first), data, count * group);
+  }
+}
+
+void SegmentFile::verify(bool again) {
+  if (verified_ && !again) return;
+  ChunkSums found;
+  read_all(
+      [&](std::uint64_t, const std::byte* data, std::size_t bytes) { found.add(data, bytes); });
+  if (found.sums() == sums_.sums()) {
+    verified_ = true;
+    return;
+  }
+  // Once more, to say where.
+  const std::size_t group = kind_.shape.bytes();
+  read_all([&](std::uint64_t at, const std::byte* data, std::size_t bytes) {
+    for (std::size_t done = 0; at > 0 && done < bytes; done += group) {
+      check((at - kHeaderBytes + done) / group, data + done);
+    }
+  });
+  raise_damage(concat("table '", kind_.table, "': '", path_, "', bytes 0 to ", sums_.bytes(),
+                      ", is not what was written; go on from the last checkpoint, and look at the "
+                      "disk"));
+}
+
+std::string SegmentFile::damage() const {
+  const std::scoped_lock lock(found_);
+  return damage_;
+}
+
+void SegmentFile::raise_damage(const std::string& what) const {
+  const std::scoped_lock lock(found_);
+  if (damage_.empty()) damage_ = what;
+  throw DataError(what);
 }
 
 void SegmentFile::write_bytes(std::uint64_t offset, const std::byte* data, std::size_t bytes) {
@@ -143,14 +194,21 @@ void SegmentFile::read_bytes(std::uint64_t offset, std::byte* data, std::size_t 
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t n = kind_.files->read(descriptor_, data + done, bytes - done, offset + done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail("can not read", offset + done, errno);
+    if (n < 0) {
+      const int code = errno;
+      try {
+        fail("can not read", offset + done, code);
+      } catch (const DataError& error) {
+        raise_damage(error.what());
+      }
+    }
     const bool off_grid = direct_ && n % static_cast<ssize_t>(kBlockBytes) != 0 &&
                           done + static_cast<std::size_t>(n) < bytes;
     if (n == 0 || off_grid) {
-      throw DataError(concat("table '", kind_.table, "': '", path_, "', byte ",
-                             offset + done + static_cast<std::size_t>(n),
-                             ": it ends there although more was written, so it was cut or changed "
-                             "by somebody; go on from the last checkpoint"));
+      raise_damage(concat("table '", kind_.table, "': '", path_, "', byte ",
+                          offset + done + static_cast<std::size_t>(n),
+                          ": it ends there although more was written, so it was cut or changed "
+                          "by somebody; go on from the last checkpoint"));
     }
     done += static_cast<std::size_t>(n);
   }

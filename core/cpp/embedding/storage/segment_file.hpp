@@ -59,6 +59,13 @@ class SegmentFile {
   void read(std::size_t first, std::size_t count, std::byte* groups) const;
   /// Throws DataError that names file and byte unless the group is what was written there.
   void check(std::size_t place, const std::byte* group) const;
+  /// Reads all of a sealed file and throws DataError unless it is what was written. It is not read
+  /// once more, but for `again`: a file may rot later.
+  void verify(bool again);
+  /// What was found wrong with the file, by whoever read it, as its error said; empty: nothing yet.
+  std::string damage() const;
+  /// Notes what was found wrong, the first of it, and throws it as a DataError.
+  [[noreturn]] void raise_damage(const std::string& what) const;
 
   /// Lets go of the room behind the first groups, which are all that were written.
   void cut_to(std::size_t groups);
@@ -92,6 +99,9 @@ class SegmentFile {
   void write_header(std::uint64_t owner);
   void write_bytes(std::uint64_t offset, const std::byte* data, std::size_t bytes);
   void read_bytes(std::uint64_t offset, std::byte* data, std::size_t bytes) const;
+  /// Reads everything in order: f(first byte, data, bytes), the head and then whole groups.
+  template <class F>
+  void read_all(const F& f) const;
   [[noreturn]] void fail(const char* what, std::uint64_t offset, int code) const;
 
   SegmentKind kind_;
@@ -103,6 +113,9 @@ class SegmentFile {
   ChunkSums sums_;  ///< of what was written, like the next two by the one who writes
   std::uint32_t head_sum_ = 0;
   bool all_finite_ = true;
+  std::atomic<bool> verified_ = false;
+  mutable std::mutex found_;  ///< guards what follows
+  mutable std::string damage_;
   std::mutex name_;  ///< guards what follows
   std::size_t holds_ = 0;
   bool to_be_removed_ = false;

@@ -15,10 +15,11 @@ SegmentLedger::SegmentLedger(const SegmentKind& kind, std::size_t max_rows,
 std::uint32_t SegmentLedger::begin_segment(bool for_sweeping) {
   const std::scoped_lock lock(mutex_);
   if (counted_ + (for_sweeping ? 0 : 1) >= most_segments_) {
-    throw NoRoom(concat("table '", kind_.table, "': its ", most_segments_, " segments of ",
-                        kind_.bytes, " bytes on disk are full, with ", rows_alive_,
-                        " rows; no row is lost: raise its budget in Memory(disk=), or give it "
-                        "fewer rows"));
+    throw NoRoom(concat(
+        "table '", kind_.table, "': its ", most_segments_, " segments of ", kind_.bytes,
+        " bytes on disk are full, with ", rows_alive_,
+        " rows; no row is lost: build the model with a larger budget in Memory(disk=), or with "
+        "fewer rows, and resume it; evicting rows does not help"));
   }
   ++counted_;
   return next_++;

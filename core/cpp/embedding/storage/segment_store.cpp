@@ -111,9 +111,10 @@ std::size_t SegmentStore::read_run(const GroupRun& run, std::span<const std::uin
     }
     const std::uint32_t row = rows[requests[k].i];
     if (at.position >= shape.rows(group) || shape.number(group, at.position) != row) {
-      throw DataError(concat("table '", kind_.table, "': row ", row, " is not in its group in '",
-                             run.file->path(), "', byte ", run.file->offset(at.group),
-                             ": an index of another time; go on from another checkpoint"));
+      run.file->raise_damage(concat("table '", kind_.table, "': row ", row,
+                                    " is not in its group in '", run.file->path(), "', byte ",
+                                    run.file->offset(at.group),
+                                    ": an index of another time; go on from another checkpoint"));
     }
     target(requests[k].i, shape.row(group, at.position));
   }
@@ -133,9 +134,20 @@ void SegmentStore::sync() {
   sweep_.raise_failure();
 }
 
+void SegmentStore::check_undamaged() const {
+  for (const auto& [number, segment] : ledger_.segments()) {
+    if (segment.alive == 0) continue;  // what it had is elsewhere, or was erased
+    if (const std::string found = segment.file->damage(); !found.empty()) {
+      throw DataError(concat("nothing is saved of a table that has lost rows: ", found,
+                             "; build the model again and resume it from there"));
+    }
+  }
+}
+
 StoredRows SegmentStore::stored(std::span<const std::uint32_t> rows) {
   const std::scoped_lock lock(writing_);
   const SegmentSweep::Pause pause(sweep_);
+  check_undamaged();
   head_.seal();
   std::unordered_set<std::uint32_t> worth;
   const auto segments = ledger_.segments();

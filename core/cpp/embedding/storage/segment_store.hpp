@@ -77,8 +77,12 @@ class SegmentStore {
 
   /// Where rows lie in sealed segments that are worth sharing: at least half of their rows are
   /// alive, and all numbers in them are finite. The segments keep their names as long as they are
-  /// held. What is written from now on goes to other segments.
+  /// held. What is written from now on goes to other segments. As check_undamaged().
   StoredRows stored(std::span<const std::uint32_t> rows);
+
+  /// Throws DataError when somebody has found damage in a segment in which rows are alive: what is
+  /// saved of them would be no checkpoint.
+  void check_undamaged() const;
 
   StoreCounts counts() const;
   const GroupShape& shape() const { return kind_.shape; }

@@ -97,8 +97,9 @@ bool SegmentSweep::sweep(const SegmentLedger::Segment& segment) {
   if (!ledger_.drop(segment.file->number())) {
     // Rows that its groups do not show: they are there for whoever looks into the file.
     ledger_.mark_damaged(segment.file->number());
-    throw DataError(concat("table '", kind_.table, "': '", segment.file->path(),
-                           "' lacks rows that its index names; go on from the last checkpoint"));
+    segment.file->raise_damage(
+        concat("table '", kind_.table, "': '", segment.file->path(),
+               "' lacks rows that its index names; go on from the last checkpoint"));
   }
   segment.file->remove();
   ++swept_;

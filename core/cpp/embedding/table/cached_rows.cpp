@@ -97,7 +97,6 @@ class CachedRows final : public RowStore {
     ops.ranks.push_back(rank);
     return true;
   }
-
   void take(const OpContext& context, std::size_t plan, const PlanRows& numbers,
             StagingOps& ops) override {
     const std::lock_guard lock(mutex_);
@@ -172,6 +171,7 @@ class CachedRows final : public RowStore {
   std::optional<StoredRows> stored(const std::vector<std::uint32_t>& numbers) override {
     return send_home(), home_->stored(numbers);
   }
+  void check_undamaged() const override { home_->check_undamaged(); }
   bool is_whole() const override { return home_->is_whole(); }
   bool visited_on_host() const override { return true; }
   bool in_place() const override { return false; }

@@ -186,6 +186,10 @@ class DiskBacking final : public RowBacking {
     raise_if_broken();
     return disk_.stored(numbers);
   }
+  void check_undamaged() const override {
+    disk_.check_undamaged();  // says more
+    raise_if_broken();
+  }
   RowArrays whole(std::size_t) override {
     throw InvalidArgument(
         concat("embedding '", table_, "' on ", to_string(gpu_.device()),

@@ -59,6 +59,8 @@ SharedSegment LinkedRows::segment(std::size_t i) const {
 
 void LinkedRows::sync(std::size_t i) const { segments.at(i)->file().sync(); }
 
+void LinkedRows::verify(std::size_t i, bool again) const { segments.at(i)->file().verify(again); }
+
 StoredSplit split_stored(const TableParts& parts, RowOrder order) {
   StoredSplit split;
   std::vector<bool> is_linked(order.size(), false);

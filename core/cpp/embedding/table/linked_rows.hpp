@@ -30,6 +30,8 @@ struct LinkedRows {
   HCTR_API SharedSegment segment(std::size_t i) const;
   /// Waits until a segment would survive a loss of power. Throws NoRoom or DataError.
   HCTR_API void sync(std::size_t i) const;
+  /// Reads a segment and throws DataError unless it is what was written (SegmentFile::verify()).
+  HCTR_API void verify(std::size_t i, bool again) const;
 };
 
 /// An order in two: rows whose content a disk has, and all the others in the order that they had.

@@ -61,6 +61,7 @@ class RowBacking {
   virtual std::optional<StoredRows> stored(const std::vector<std::uint32_t>& /*numbers*/) {
     return std::nullopt;
   }
+  virtual void check_undamaged() const {}
 
   virtual bool overlaps(const void* begin, std::size_t bytes) const = 0;
   virtual std::size_t host_bytes() const = 0;

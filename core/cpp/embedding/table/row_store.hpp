@@ -115,6 +115,8 @@ class RowStore {
   virtual std::optional<StoredRows> stored(const std::vector<std::uint32_t>& /*numbers*/) {
     return std::nullopt;
   }
+  /// Throws DataError when rows on a disk are known to be damaged, so that nothing may be saved.
+  virtual void check_undamaged() const {}
   /// Whether `whole` is where steps write: what may be handed out as a view that stays.
   virtual bool in_place() const = 0;
 

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <thread>
 
-#include "tests/cpp/embedding/storage/stores.hpp"
+#include "tests/cpp/embedding/storage/links.hpp"
 
 /// Segments that somebody or something has changed: every row is right or an error names the place.
 namespace hugectr {
@@ -116,6 +116,76 @@ TEST(SegmentDamage, ReadErrorsAreNamed) {
   disk->reads_until_error = 2;
   EXPECT_EQ(errors_in(checked), 1U);
   checked.check();
+}
+
+/// What saving says, empty if it does not mind.
+std::string refusal(const SegmentStore& store) {
+  try {
+    store.check_undamaged();
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(SegmentDamage, ThatSomebodyHasMetIsNeverSaved) {
+  for (const bool cut : {false, true}) {
+    const Folder folder;
+    Checked checked(small_store(folder / "rows"));
+    checked.write(range(0, 700));
+    const std::string file = segments_in(folder / "rows")[0];
+    if (cut) {
+      std::filesystem::resize_file(file, 4096 + 100);
+    } else {
+      change_byte(file, 4096 + 500);
+    }
+    EXPECT_EQ(refusal(checked.store), "");  // nobody knows
+    const auto all = range(0, 700);
+    const StoredRows held = checked.store.stored(all);
+    EXPECT_GE(errors_in(checked), 39U);
+    for (const std::string& text :
+         {refusal(checked.store), message_of<DataError>([&] { checked.store.stored(all); })}) {
+      EXPECT_TRUE(has(text, file) && has(text, cut ? "byte 4196" : "byte 4096")) << text;
+      EXPECT_TRUE(has(text, "build the model again and resume")) << text;
+    }
+    checked.write(range(0, 700));  // nothing of it is in use any more
+    EXPECT_EQ(refusal(checked.store), "");
+    checked.store.stored(all);
+  }
+}
+
+TEST(SegmentDamage, IsFoundWhenASegmentIsVerified) {
+  for (const std::uint64_t at : {std::uint64_t{20}, std::uint64_t{4096 + 500}}) {
+    const Folder folder;
+    Checked checked(small_store(folder / "rows"));
+    checked.write(range(0, 700));
+    const auto all = range(0, 700);
+    const StoredRows stored = checked.store.stored(all);
+    ASSERT_GE(stored.segments.size(), 2U);
+    for (const auto& [number, hold] : stored.segments) hold->file().verify(false);
+    SegmentFile& file = stored.segments.begin()->second->file();
+    change_byte(file.path(), at);
+    file.verify(false);  // it was read
+    EXPECT_EQ(refusal(checked.store), "");
+    const std::string text = message_of<DataError>([&] { file.verify(true); });
+    EXPECT_TRUE(has(text, file.path()) && has(text, at < 4096 ? "bytes 0 to" : "byte 4096"))
+        << text;
+    EXPECT_TRUE(has(refusal(checked.store), file.path()));
+  }
+}
+
+TEST(SegmentDamage, AReadErrorOfASaveIsOne) {
+  const Folder folder;
+  StoreSettings settings = small_store(folder / "rows");
+  const auto disk = std::make_shared<BadDisk>();
+  settings.files = disk;
+  Checked checked(settings);
+  checked.write(range(0, 300));
+  const StoredRows stored = checked.store.stored(range(0, 300));
+  SegmentFile& file = stored.segments.begin()->second->file();
+  disk->reads_until_error = 1;
+  EXPECT_TRUE(has(message_of<DataError>([&] { file.verify(false); }), file.path()));
+  EXPECT_TRUE(has(refusal(checked.store), file.path()));
 }
 
 }  // namespace
