@@ -131,8 +131,11 @@ std::shared_ptr<ResourceManager> ResourceManager::create(const std::vector<std::
 ResourceManager::~ResourceManager() {
   step_threads_.reset();
   plan_threads_.reset();
-  // Streams finish their queues when they go; none may wait there for a rank that never comes.
-  if (map_.size() > 1) leave("the ResourceManager is gone");
+  // Streams finish their queues when they go; none may wait there for a rank that never comes. To
+  // leave ends the communicators of a device from several threads at once, which NCCL does not
+  // promise to stand: it is for what can not be waited for.
+  const bool may_wait = at_rest_ && get_num_process() == 1;
+  if (map_.size() > 1 && !may_wait) leave("the ResourceManager is gone");
 }
 
 void ResourceManager::leave(const std::string& reason) noexcept {

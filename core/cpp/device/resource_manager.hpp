@@ -144,6 +144,10 @@ class HCTR_API ResourceManager {
   void leave(const std::string& reason) noexcept;
   /// Waits for all work of all streams; rethrows the first error.
   void synchronize();
+  /// All has been waited for and nothing comes any more: communicators of one process then end one
+  /// after the other, when this object does. Without it they are left first, all at once, so that
+  /// none waits for a rank that never comes.
+  void rest() { at_rest_ = true; }
 
  private:
   ResourceManager(DeviceMap map, DeviceType type);
@@ -153,6 +157,7 @@ class HCTR_API ResourceManager {
   std::shared_ptr<IProcessGroup> processes_;
   std::unique_ptr<CPUResource> cpu_;
   std::vector<std::unique_ptr<GPUResource>> gpus_;
+  bool at_rest_ = false;
   std::unique_ptr<DeviceThreads> step_threads_, plan_threads_;
   std::atomic<bool> plan_failed_ = false;
 };

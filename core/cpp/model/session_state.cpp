@@ -63,7 +63,10 @@ SessionState::~SessionState() {
   // Whatever is queued still uses members; an error in it has nobody left to hear it.
   try {
     planner.reset();
-    if (resources) resources->synchronize();
+    if (resources) {
+      resources->synchronize();
+      resources->rest();
+    }
   } catch (const std::exception&) {
   }
 }

@@ -78,7 +78,7 @@ def test_a_late_sample_does_not_make_its_rows_older(rng):
 
 
 def test_rows_are_evicted_by_their_time(rng):
-    data = timed_stream(rng, 9)
+    data = timed_stream(rng, 9, missing=0.5)  # rows without a time in any of hundreds of draws
     life = {**LIVES["ttl"], "evict_every": 100}
     model = build(data, life, devices=2)
     account = Lives(RowLife(**life))
