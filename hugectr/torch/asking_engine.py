@@ -43,10 +43,14 @@ _WAYS = ("plan", "look up")
 
 def kept(error: Exception) -> Exception:
     """An error as a batch keeps it: frames of a traceback hold the batch, which would not end."""
-    each: BaseException | None = error
-    while each is not None:
-        each.__traceback__ = None
-        each = each.__cause__ or each.__context__
+    seen: list[BaseException] = []  # errors may name each other in a circle
+    due: list[BaseException | None] = [error]
+    while due:
+        each = due.pop()
+        if each is not None and each not in seen:
+            seen.append(each)
+            each.__traceback__ = None
+            due += each.__cause__, each.__context__
     return error
 
 

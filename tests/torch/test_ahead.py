@@ -191,3 +191,26 @@ def test_a_bad_batch_is_in_nobodys_way_until_its_turn(device, bad):
         with pytest.raises(OSError, match=bad):
             next(steps)
     assert list(steps) == []
+
+
+def test_errors_that_name_each_other_are_kept():
+    """An error raised from one that was raised from it: a circle of causes."""
+    from hugectr.torch.asking_engine import kept
+
+    def circle():
+        try:
+            raise ValueError("first")
+        except ValueError as first:
+            try:
+                raise KeyError("second") from first
+            except KeyError as second:
+                raise first from second
+
+    with pytest.raises(ValueError, match="first") as caught:
+        circle()
+    error = caught.value
+    other = error.__cause__
+    assert other.__cause__ is error
+    assert kept(error) is error
+    assert error.__traceback__ is None
+    assert other.__traceback__ is None

@@ -114,6 +114,9 @@ class DeviceLookup {
   /// Rows of the keys of all tables, from what came of them.
   void number(LookupPlan& plan) const;
   void take_numbers(const LookupPlan& plan) const;
+  /// Whether rows of new keys lie where their numbers say, in tables of this device alone, and
+  /// nothing but memory bounds them: what has_room() asks of a group.
+  bool keeps_order() const;
   void begin_rows(LookupPlan& plan) const;
   /// Rows of the keys of other devices' samples, in tables that all devices have. Collective.
   void number_rows_of_others(LookupPlan& plan) const;

@@ -5,12 +5,14 @@
 /// all of them to be.
 namespace hugectr {
 
+bool DeviceLookup::keeps_order() const {
+  return !has_hybrids() && !moves_rows() && bounded_.empty() &&
+         parts_.front().route.device_count() == 1;
+}
+
 bool DeviceLookup::has_room(PlanSlot slot) const {
   const LookupPlan& plan = plans_.at(at(slot));
-  if (plan.state != LookupPlan::State::Begun || !plan.train || has_hybrids() || moves_rows() ||
-      !bounded_.empty() || parts_.front().route.device_count() > 1) {
-    return false;
-  }
+  if (plan.state != LookupPlan::State::Begun || !plan.train || !keeps_order()) return false;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     if (!parts_[t].rows.has_room(plan.tables[t].key_count())) return false;
   }
@@ -67,6 +69,7 @@ void DeviceLookup::confirm_plan(PlanSlot slot, const std::function<void()>& chec
 void DeviceLookup::make_room_for_next(PlanSlot slot) {
   // Little beside a device's memory, or beside a table.
   constexpr std::size_t kLittle = std::size_t{1} << 30, kShare = 16;
+  if (!keeps_order()) return;  // however much there is
   const LookupPlan& plan = plans_.at(at(slot));
   std::size_t bytes = 0;
   for (std::size_t t = 0; t < parts_.size(); ++t) {

@@ -68,7 +68,7 @@ bool Table::has_room(std::size_t keys) const {
 
 void Table::make_room_for_next(std::size_t keys) {
   const std::size_t rows = size() + keys;
-  if (rows > max_rows() || store_->room() == 0) return;
+  if (rows > max_rows() || store_->room() == 0 || has_gaps() || keeps_scores()) return;
   try {
     store_->grow_to(rows);
     if (stamps_.max_rows() > 0) stamps_.grow_to(rows);
