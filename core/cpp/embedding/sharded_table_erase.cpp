@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/cpp/embedding/life/unborn_rows.hpp"
 #include "core/cpp/embedding/sharded_table.hpp"
 #include "core/cpp/embedding/table/row_erase.hpp"
 #include "core/cpp/embedding/table/row_find.hpp"
@@ -37,6 +38,9 @@ void ShardedTable::forget(Table& part, const TensorRef& rows, bool noted) {
     erased_ = now_;
   }
   part.erase(rows);
+  const OpContext context = part.gpu().plan_context();
+  mark_unborn(context, part, rows);
+  context.stream->synchronize();  // the caller may free the list
 }
 
 std::size_t ShardedTable::forget(const ChosenRows& chosen) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/cpp/embedding/life/unborn_rows.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 
 namespace hugectr {
@@ -103,6 +104,7 @@ void Insertions::take_back() {
     if (rows.state() == oldest[t].before) continue;
     // What still reads the rows must have done so before their numbers go to others.
     gpu_.compute_stream().synchronize();
+    mark_unborn(gpu_.plan_context(), rows, rows.reused_since(oldest[t].before));
     rows.take_back(gpu_.plan_context(), oldest[t].before);
   }
 }
@@ -119,7 +121,10 @@ void Insertions::erase_strays() {
     arena->allocate();
     gpu_.plan_stream().copy(on_device.get_ptr(), rows.data(), rows.size() * sizeof rows[0]);
     gpu_.plan_stream().synchronize();
-    group_.table(t).part(gpu_.get_local_id()).erase(on_device.ref());
+    Table& part = group_.table(t).part(gpu_.get_local_id());
+    part.erase(on_device.ref());
+    mark_unborn(gpu_.plan_context(), part, on_device.ref());
+    gpu_.plan_stream().synchronize();
   }
 }
 

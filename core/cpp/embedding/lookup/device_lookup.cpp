@@ -335,7 +335,9 @@ void DeviceLookup::update(const OpContext& context, std::span<const Shipment> gr
                  .run_count = plan.run_count.ref(),
                  .gradient = gradient.vectors,
                  .scale = plan.run_scale,
-                 .rounding = plan.rounding},
+                 .rounding = plan.rounding,
+                 .births = plan.births,
+                 .birth = plan.extent.birth},
                 plan.staged.arrays, scalars, gradient.route->params().opt_params);
   }
   updates.run(context);

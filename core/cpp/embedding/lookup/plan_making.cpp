@@ -150,6 +150,7 @@ void DeviceLookup::stage(LookupPlan& plan) {
     TablePlan& own = plan.tables[t];
     own.staged = std::move(staged[t]);
     own.rounding = rows.rounding(own.unique_rows.ref(), own.extent.rows);
+    own.births = rows.births(own.extent.rows);
     own.stamps = rows.stamps(own.extent.rows);
     if (!plan.train) continue;
     if (own.extent.rows > rows.size()) {  // of a plan that is submitted before they are known
