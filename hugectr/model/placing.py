@@ -113,6 +113,27 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
     return found
 
 
+def budget_of_plan(
+    table: SparseEmbedding, kind: str, frequent: int, solver: Solver
+) -> dict[str, int]:
+    """What a plan changes of a table's budget: it deals that of all devices together.
+
+    Parameters
+    ----------
+    table : SparseEmbedding
+    kind : str
+        Its placement.
+    frequent : int
+        Keys of a hybrid that every device has rows of; its other rows are by key.
+    solver : Solver
+    """
+    rows = table.rows_per_gpu
+    if not rows or kind in ("by_key", "by_slot"):
+        return {}
+    most = max(rows, frequent) if kind == "hybrid" else rows * solver.num_devices
+    return {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": most}
+
+
 def machine_of(solver: Solver, machine: str | None = None) -> Machine:
     """Whose rates predictions go by.
 

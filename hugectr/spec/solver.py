@@ -304,6 +304,9 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
         check_enum(where + "all_reduce_algo", self.all_reduce_algo, AllReduceAlgo)
         check_int(where + "num_iterations_statistics", self.num_iterations_statistics, 1)
         if self.plan is not None and not isinstance(self.plan, PlacementPlan):
+            if not isinstance(self.plan, (str, Path)):
+                allowed = "'auto', the path of a JSON file of a plan, or a plan (Model.plan)"
+                raise rejected(where + "plan", self.plan, allowed)
             checked("plan", check_str(where + "plan", str(self.plan), empty=False))
         for name in ("kafka_brockers", "kafka_brokers"):
             check_str(where + name, getattr(self, name))
