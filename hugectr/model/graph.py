@@ -14,7 +14,7 @@ from hugectr.base.arguments import check_names
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
-from hugectr.model.placing import budget_of_plan, frequent_of, placements_of
+from hugectr.model.placing import frequent_of, placements_of, rows_of_plan
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.balance import spread
@@ -310,8 +310,9 @@ class Graph:
             spec["placement"] = placement.kind
             spec["placement_device"] = devices.get(name, placement.device or 0)
             spec["frequent"] = self._frequent.get(name, placement.frequent or [])
-        if name in (self._planned or {}):
-            spec |= budget_of_plan(embedding, spec["placement"], len(spec["frequent"]), self.solver)
+        if placement is not None and name in (self._planned or {}):
+            rows = rows_of_plan(embedding, placement.kind, len(spec["frequent"]), self.solver)
+            spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
         spec["wire"] = embedding.wire or self.solver.wire or "own"
         if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": 0}

@@ -113,10 +113,9 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
     return found
 
 
-def budget_of_plan(
-    table: SparseEmbedding, kind: str, frequent: int, solver: Solver
-) -> dict[str, int]:
-    """What a plan changes of a table's budget: it deals that of all devices together.
+def rows_of_plan(table: SparseEmbedding, kind: str, frequent: int, solver: Solver) -> int:
+    """Rows that a device may have of a table that is placed by a plan, which deals the budget of
+    all devices together; 0: no bound.
 
     Parameters
     ----------
@@ -129,9 +128,8 @@ def budget_of_plan(
     """
     rows = table.rows_per_gpu
     if not rows or kind in ("by_key", "by_slot"):
-        return {}
-    most = max(rows, frequent) if kind == "hybrid" else rows * solver.num_devices
-    return {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": most}
+        return rows
+    return max(rows, frequent) if kind == "hybrid" else rows * solver.num_devices
 
 
 def machine_of(solver: Solver, machine: str | None = None) -> Machine:

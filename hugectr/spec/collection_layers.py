@@ -116,8 +116,8 @@ def collection_parts(
     late = [name for name in tables if name not in collection.strategies]
     if collection.shard_matrix is not None and late:
         raise InvalidArgument(
-            f"EmbeddingCollectionConfig.shard: it does not name {late}, whose embedding_lookup came "
-            "behind it: call shard when all look-ups are made"
+            f"EmbeddingCollectionConfig.shard: it does not name {late}, whose embedding_lookup "
+            "came behind it: call shard when all look-ups are made"
         )
     # Number of a look-up among those of its table, by top and place there.
     numbers: dict[tuple[int, int], int] = {}

@@ -256,10 +256,11 @@ class EmbeddingCollectionConfig:
                     where + "shard_matrix", matrix, f"{name!r} on every GPU, because it is 'dp'"
                 )
         compressions: dict[str, CompressionStrategy] = {}
-        if compression_strategy is not None and not isinstance(compression_strategy, Mapping):
+        asked: Any = compression_strategy if compression_strategy is not None else {}
+        if not isinstance(asked, Mapping):
             allowed = "a dict of CompressionStrategy to a list of tables"
-            raise rejected(where + "compression_strategy", compression_strategy, allowed)
-        for kind, tables in (compression_strategy or {}).items():
+            raise rejected(where + "compression_strategy", asked, allowed)
+        for kind, tables in asked.items():
             check_enum(where + "compression_strategy", kind, CompressionStrategy)
             for name in known("compression_strategy", tables):
                 if compressions.setdefault(name, kind) is not kind:

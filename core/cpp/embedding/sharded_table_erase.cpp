@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 
-#include "core/cpp/embedding/life/unborn_rows.hpp"
 #include "core/cpp/embedding/sharded_table.hpp"
 #include "core/cpp/embedding/table/row_erase.hpp"
 #include "core/cpp/embedding/table/row_find.hpp"
+#include "core/cpp/ops/embedding_init.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
 /// Rows that go, and what marks know of them.
@@ -13,8 +14,19 @@ namespace {
 
 /// So many rows may always go without a mark forgetting them.
 constexpr std::size_t kFewGone = 1 << 16;
+/// Later than every plan.
+constexpr std::int64_t kNeverBorn = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
+
+void mark_unborn(const OpContext& context, const Table& part, const TensorRef& rows) {
+  if (!part.has_gaps() || rows.empty() || rows.size() == 0) return;
+  run(context, EmbeddingInit{.rows = rows,
+                             .row_keys = part.index().row_keys(part.size()),
+                             .births = part.births(part.size()),
+                             .count = static_cast<std::int64_t>(rows.size()),
+                             .birth = kNeverBorn});
+}
 
 std::size_t ShardedTable::erase(const std::vector<std::int64_t>& keys,
                                 const std::vector<std::uint64_t>& slot_ids) {

@@ -86,8 +86,8 @@ void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
     // A sweep of a step under way may be looking whether it sees these rows.
     std::uint32_t* const births = op.births.ptr<std::uint32_t>();
     for (std::size_t row = begin; row < end; ++row) {
-      std::atomic_ref(births[row]).store(static_cast<std::uint32_t>(op.birth),
-                                         std::memory_order_relaxed);
+      std::atomic_ref(births[row])
+          .store(static_cast<std::uint32_t>(op.birth), std::memory_order_relaxed);
     }
   }
 }

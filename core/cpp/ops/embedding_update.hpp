@@ -49,9 +49,9 @@ struct HCTR_API EmbeddingUpdate {
 /// unscale (1) float32 or absent: 0 skips the step, any other value changes nothing. Weights in
 /// bfloat16 are rounded as there; a row is its own number.
 ///
-/// births (R) uint32 or empty: rows with births[row] > birth_limit are neither read nor written. They
-/// are free, or of a later plan, which may be writing their first content and their births at the
-/// same time, as long as those stay above the limit.
+/// births (R) uint32 or empty: rows with births[row] > birth_limit are neither read nor written.
+/// They are free, or of a later plan, which may be writing their first content and their births at
+/// the same time, as long as those stay above the limit.
 struct HCTR_API EmbeddingSweep {
   static constexpr const char* kName = "embedding_sweep";
   static constexpr const char* kSeveralName = "several_embedding_sweep";

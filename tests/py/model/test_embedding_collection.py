@@ -478,7 +478,7 @@ def test_a_look_up_behind_shard_is_named(data):
     made = looked_up()
     made.shard([["t"]], [("mp", ["t"])])
     made.embedding_lookup(EmbeddingTableConfig("late", 9, 4), "category", "w", "sum")
-    with pytest.raises(hugectr.InvalidArgument, match="'late'.*call shard when all look-ups"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"'late'.*call shard when all look-ups"):
         start(data).add(made)
 
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cpp/embedding/life/unborn_rows.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 
 namespace hugectr {
