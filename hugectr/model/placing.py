@@ -103,6 +103,7 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
                 table.hybrid_embedding_param,
                 graph.solver,
                 data.samples,
+                table.rows_per_gpu,
             ).tolist()
             for name, table in wanted.items()
         }
@@ -113,7 +114,7 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
     return found
 
 
-def rows_of_plan(table: SparseEmbedding, kind: str, frequent: int, solver: Solver) -> int:
+def rows_of_plan(table: SparseEmbedding, kind: str, solver: Solver) -> int:
     """Rows that a device may have of a table that is placed by a plan, which deals the budget of
     all devices together; 0: no bound.
 
@@ -121,15 +122,11 @@ def rows_of_plan(table: SparseEmbedding, kind: str, frequent: int, solver: Solve
     ----------
     table : SparseEmbedding
     kind : str
-        Its placement.
-    frequent : int
-        Keys of a hybrid that every device has rows of; its other rows are by key.
+        Its placement. Rare rows of a hybrid are by key, and its frequent ones no more than these.
     solver : Solver
     """
-    rows = table.rows_per_gpu
-    if not rows or kind in ("by_key", "by_slot"):
-        return rows
-    return max(rows, frequent) if kind == "hybrid" else rows * solver.num_devices
+    split = kind in ("by_key", "by_slot", "hybrid")
+    return table.rows_per_gpu * (1 if split else solver.num_devices)
 
 
 def machine_of(solver: Solver, machine: str | None = None) -> Machine:
@@ -309,7 +306,8 @@ class _Keys:
     def frequent(self, table: SparseEmbedding, solver: Solver) -> FrequentLoad | None:
         """What a hybrid makes of the table; None where no key is frequent."""
         keys = self.of(self._samples)
-        chosen = frequent_keys(keys, table.hybrid_embedding_param, solver, self._samples)
+        param, budget = table.hybrid_embedding_param, table.rows_per_gpu
+        chosen = frequent_keys(keys, param, solver, self._samples, budget)
         if table.is_localized or not len(chosen):
             return None
         own = max(1, solver.batchsize // solver.num_devices)
