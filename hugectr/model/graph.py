@@ -15,6 +15,7 @@ from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
 from hugectr.model.placing import frequent_of, placements_of, rows_of_plan
+from hugectr.model.same_model import same_model
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.balance import spread
@@ -243,8 +244,9 @@ class Graph:
             )
         self.etc.check_tables(self.table_names)
         self.place_tables()
-        solver, reader = self.solver.to_spec(), self.reader_params.to_spec(self.input)
-        self._session = _core.Session(solver, reader, self.to_spec(), self.processes, self._turn)
+        solver, model = same_model(self.processes, self.solver.to_spec(), self.to_spec())
+        reader = self.reader_params.to_spec(self.input)
+        self._session = _core.Session(solver, reader, model, self.processes, self._turn)
         processes.end_with_job(self._session)
         self._log_compiled(solver["device"])
 
