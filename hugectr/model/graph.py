@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from hugectr import _core, processes
-from hugectr._core import Turn
 from hugectr.base import log
 from hugectr.base.arguments import check_names
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
 from hugectr.model.placing import frequent_of, placements_of, rows_of_plan
-from hugectr.model.same_model import same_model
+from hugectr.model.same_model import same_model, same_plan
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.balance import spread
@@ -65,7 +64,7 @@ class Graph:
         reader_params: DataReaderParams | OptParamsPy,
         opt_params: OptParamsPy | None,
         etc_params: EmbeddingTrainingCacheParams | None,
-        turn: Turn,
+        turn: _core.Turn,
     ) -> None:
         given = model_arguments(solver, reader_params, opt_params)
         if etc_params is not None and not isinstance(etc_params, EmbeddingTrainingCacheParams):
@@ -243,6 +242,7 @@ class Graph:
                 "Model.compile: the last layer must be a loss, such as BinaryCrossEntropyLoss"
             )
         self.etc.check_tables(self.table_names)
+        same_plan(self.processes, self.solver)
         self.place_tables()
         solver, model = same_model(self.processes, self.solver.to_spec(), self.to_spec())
         reader = self.reader_params.to_spec(self.input)

@@ -23,7 +23,6 @@ from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
 from hugectr.plan.tiers import Tiers
 from hugectr.processes.agreement import from_root
-from hugectr.processes.sameness import require_same
 from hugectr.spec.embedding import VECTOR_TYPES, SparseEmbedding
 from hugectr.spec.enums import DataReaderType_t
 from hugectr.spec.optimizer import state_widths
@@ -52,8 +51,6 @@ def placements_of(graph: Graph, rows: Mapping[str, int] | None = None) -> dict[s
         When the plan is of other tables, or names a device that there is not.
     """
     wanted = graph.solver.plan
-    asked = "one of its own" if isinstance(wanted, PlacementPlan) else wanted and str(wanted)
-    require_same(graph.processes, "plan", {"solver": {"plan": asked}})
     if wanted is None or not graph.embeddings:
         return {}
     if isinstance(wanted, PlacementPlan):

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from hugectr.plan.placements import PlacementPlan
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.sameness import require_same
+from hugectr.spec.solver import Solver
 
 SolverSpec = TypeVar("SolverSpec", bound=Mapping[str, Any])
 ModelSpec = TypeVar("ModelSpec", bound=Mapping[str, Any])
@@ -15,6 +17,24 @@ ModelSpec = TypeVar("ModelSpec", bound=Mapping[str, Any])
 #: Settings that each process may have of its own: how it computes, and where its disk is.
 _OF_A_PROCESS = ("model_name", "use_cuda_graph", "use_algorithm_search")
 _OF_A_MACHINE = "memory_"
+
+
+def same_plan(group: ProcessGroup, solver: Solver) -> None:
+    """An error where processes go by other plans, whose making is a collective. Collective.
+
+    Parameters
+    ----------
+    group : ProcessGroup
+    solver : Solver
+
+    Raises
+    ------
+    InvalidArgument
+        On all processes.
+    """
+    plan = solver.plan
+    asked = "one of its own" if isinstance(plan, PlacementPlan) else plan and str(plan)
+    require_same(group, "Model.compile", {"solver": {"plan": asked}})
 
 
 def same_model(

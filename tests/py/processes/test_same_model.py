@@ -18,7 +18,7 @@ SCRIPT = job.TESTS / "processes" / "unlike_job.py"
         ("frequent", "embeddings['table0'].frequent is "),
         ("rate", "solver.lr is 0.02 on process 0 and 0.5 on process 1"),
         ("optimizer", "optimizer is 'SGD' on process 0 and 'AdaGrad' on process 1"),
-        ("plan", "plan: solver.plan is None on process 0 and 'auto' on process 1"),
+        ("plan", "Model.compile: solver.plan is None on process 0 and 'auto' on process 1"),
         ("table", " is not there on process 0 and "),
     ],
 )
