@@ -19,13 +19,19 @@ constexpr std::int64_t kNeverBorn = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-void mark_unborn(const OpContext& context, const Table& part, const TensorRef& rows) {
+void mark_unborn(const OpContext& context, const Table& part, const TensorRef& rows,
+                 std::size_t last) {
   if (!part.has_gaps() || rows.empty() || rows.size() == 0) return;
   run(context, EmbeddingInit{.rows = rows,
-                             .row_keys = part.index().row_keys(part.size()),
-                             .births = part.births(part.size()),
+                             .row_keys = part.index().row_keys(last),
+                             .births = part.births(last),
                              .count = static_cast<std::int64_t>(rows.size()),
                              .birth = kNeverBorn});
+}
+
+void take_back_rows(const OpContext& context, Table& part, const HashTable::State& before) {
+  mark_unborn(context, part, part.reused_since(before), before.rows);
+  part.take_back(context, before);
 }
 
 std::size_t ShardedTable::erase(const std::vector<std::int64_t>& keys,
@@ -51,7 +57,7 @@ void ShardedTable::forget(Table& part, const TensorRef& rows, bool noted) {
   }
   part.erase(rows);
   const OpContext context = part.gpu().plan_context();
-  mark_unborn(context, part, rows);
+  mark_unborn(context, part, rows, part.size());
   context.stream->synchronize();  // the caller may free the list
 }
 

@@ -229,6 +229,26 @@ TEST_P(ErasedRows, FreeNumbersAreLeftAloneByASweep) {
   }
 }
 
+TEST_P(ErasedRows, NumbersOfADroppedPlanAreFreeAgain) {
+  TableRun run(swept(std::get<0>(GetParam())), devices());
+  run.train(one_hot(0), gradient(1), 0.1f, 1);
+  run.train(one_hot(1000), gradient(2), 0.1f, 2);
+  const HostBatch gone = one_hot(1000);
+  run.table().erase(gone.keys, slots_of(gone));
+  run.plan(one_hot(2000), PlanSlot::Train0);  // takes the free numbers, and does not train
+  run.group().drop_plan(PlanSlot::Train0);
+  for (std::size_t id = 0; id < devices(); ++id) {
+    Table& part = run.table().part(id);
+    run.resources().get_local_gpu(id).plan_stream().synchronize();
+    const auto* const births = part.births(part.size()).ptr<std::uint32_t>();
+    const auto unborn = std::count(births, births + part.size(), 0xffffffffu);
+    EXPECT_EQ(static_cast<std::size_t>(unborn), part.state().free);
+    EXPECT_GT(unborn, 0);
+  }
+  run.train(one_hot(3000), gradient(3), 0.1f, 3);
+  EXPECT_EQ(run.table().stats().rows, 96u);
+}
+
 TEST_P(ErasedRows, PlansUseFreeNumbersWhileASweepIsUnderWay) {
   // What both write at once TSan sees; without it now and then a row is wrong.
   std::vector<HostBatch> first, second;

@@ -103,8 +103,7 @@ void Insertions::take_back() {
     if (rows.state() == oldest[t].before) continue;
     // What still reads the rows must have done so before their numbers go to others.
     gpu_.compute_stream().synchronize();
-    mark_unborn(gpu_.plan_context(), rows, rows.reused_since(oldest[t].before));
-    rows.take_back(gpu_.plan_context(), oldest[t].before);
+    take_back_rows(gpu_.plan_context(), rows, oldest[t].before);
   }
 }
 
@@ -122,7 +121,7 @@ void Insertions::erase_strays() {
     gpu_.plan_stream().synchronize();
     Table& part = group_.table(t).part(gpu_.get_local_id());
     part.erase(on_device.ref());
-    mark_unborn(gpu_.plan_context(), part, on_device.ref());
+    mark_unborn(gpu_.plan_context(), part, on_device.ref(), part.size());
     gpu_.plan_stream().synchronize();
   }
 }

@@ -117,7 +117,7 @@ void DeviceLookup::drop_plan(PlanSlot slot) {
   }
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const HashTable::State& before = dropped.tables[t].before;
-    if (parts_[t].rows.state() != before) parts_[t].rows.take_back(context, before);
+    if (parts_[t].rows.state() != before) take_back_rows(context, parts_[t].rows, before);
   }
   // A newer plan may use rows that are gone now: it goes too.
   for (LookupPlan& plan : plans_) {
