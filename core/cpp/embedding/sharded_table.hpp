@@ -171,14 +171,4 @@ class HCTR_API ShardedTable {
   std::atomic<std::size_t> unique_plans_{0};
 };
 
-/// Rows of a device (n, uint32, each once) whose numbers are free, or will be before a plan is
-/// made: no step sees them until a plan makes rows of them again. The next plan writes their first
-/// content while the step before it is under way, which must not go over them. Nothing in a table
-/// without gaps. `last`: numbers are below. On the plan stream.
-void mark_unborn(const OpContext& context, const Table& part, const TensorRef& rows,
-                 std::size_t last);
-/// Rows numbered since `before` never were: numbers of theirs that were free are so again. Waits
-/// for nothing.
-void take_back_rows(const OpContext& context, Table& part, const HashTable::State& before);
-
 }  // namespace hugectr

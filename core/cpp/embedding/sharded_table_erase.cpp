@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 
 #include "core/cpp/embedding/sharded_table.hpp"
 #include "core/cpp/embedding/table/row_erase.hpp"
 #include "core/cpp/embedding/table/row_find.hpp"
-#include "core/cpp/ops/embedding_init.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
 /// Rows that go, and what marks know of them.
@@ -14,25 +12,8 @@ namespace {
 
 /// So many rows may always go without a mark forgetting them.
 constexpr std::size_t kFewGone = 1 << 16;
-/// Later than every plan.
-constexpr std::int64_t kNeverBorn = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
-
-void mark_unborn(const OpContext& context, const Table& part, const TensorRef& rows,
-                 std::size_t last) {
-  if (!part.has_gaps() || rows.empty() || rows.size() == 0) return;
-  run(context, EmbeddingInit{.rows = rows,
-                             .row_keys = part.index().row_keys(last),
-                             .births = part.births(last),
-                             .count = static_cast<std::int64_t>(rows.size()),
-                             .birth = kNeverBorn});
-}
-
-void take_back_rows(const OpContext& context, Table& part, const HashTable::State& before) {
-  mark_unborn(context, part, part.reused_since(before), before.rows);
-  part.take_back(context, before);
-}
 
 std::size_t ShardedTable::erase(const std::vector<std::int64_t>& keys,
                                 const std::vector<std::uint64_t>& slot_ids) {
@@ -56,9 +37,6 @@ void ShardedTable::forget(Table& part, const TensorRef& rows, bool noted) {
     erased_ = now_;
   }
   part.erase(rows);
-  const OpContext context = part.gpu().plan_context();
-  mark_unborn(context, part, rows, part.size());
-  context.stream->synchronize();  // the caller may free the list
 }
 
 std::size_t ShardedTable::forget(const ChosenRows& chosen) {

@@ -2,7 +2,6 @@
 #include "core/cpp/ops/embedding_init.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
@@ -83,12 +82,8 @@ void init_rows(const EmbeddingInit& op, std::size_t begin, std::size_t end) {
     });
   }
   if (!op.births.empty()) {
-    // A sweep of a step under way may be looking whether it sees these rows.
-    std::uint32_t* const births = op.births.ptr<std::uint32_t>();
-    for (std::size_t row = begin; row < end; ++row) {
-      std::atomic_ref(births[row])
-          .store(static_cast<std::uint32_t>(op.birth), std::memory_order_relaxed);
-    }
+    std::fill(op.births.ptr<std::uint32_t>() + begin, op.births.ptr<std::uint32_t>() + end,
+              static_cast<std::uint32_t>(op.birth));
   }
 }
 

@@ -2,7 +2,6 @@
 #include "core/cpp/ops/embedding_update.hpp"
 
 #include <algorithm>
-#include <atomic>
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
@@ -114,25 +113,6 @@ void embedding_update_kernel(const OpContext& context, const EmbeddingUpdate& op
   });
 }
 
-/// f(first, last) of the rows in [begin, end) that the sweep's step may see, as few pieces as they
-/// lie in.
-template <class F>
-void for_born(const EmbeddingSweep& op, std::size_t begin, std::size_t end, const F& f) {
-  if (op.births.empty()) return f(begin, end);
-  std::uint32_t* const births = op.births.ptr<std::uint32_t>();
-  // Who plans the next batch writes births meanwhile.
-  const auto born = [&](std::size_t row) {
-    return std::atomic_ref(births[row]).load(std::memory_order_relaxed) <= op.birth_limit;
-  };
-  while (begin < end) {
-    while (begin < end && !born(begin)) ++begin;
-    std::size_t last = begin;
-    while (last < end && born(last)) ++last;
-    if (last > begin) f(begin, last);
-    begin = last;
-  }
-}
-
 /// The rule with no gradient on a row that is kept in bfloat16.
 template <class Rule>
 void sweep_rounded_rows(const EmbeddingSweep& op, const Rule& rule, float rate, std::size_t begin,
@@ -169,12 +149,13 @@ void sweep_rows(const OpContext& context, const EmbeddingSweep& op, const Rule& 
     // The rows between two touched ones lie one after the other: one loop over all of them.
     for (std::size_t row = begin; row < end;) {
       const std::size_t stop = next < touched_end ? std::min<std::size_t>(*next, end) : end;
-      for_born(op, row, stop, [&](std::size_t first, std::size_t last) {
-        if (rounded) return sweep_rounded_rows(op, rule, rate, first, last);
-        const std::size_t at = first * d;
-        update_weights(rule, rate, (last - first) * d, nullptr, weights + at,
+      if (rounded) {
+        sweep_rounded_rows(op, rule, rate, row, stop);
+      } else if (stop > row) {
+        const std::size_t at = row * d;
+        update_weights(rule, rate, (stop - row) * d, nullptr, weights + at,
                        kStates > 0 ? s0 + at : nullptr, kStates > 1 ? s1 + at : nullptr);
-      });
+      }
       row = stop + 1;
       ++next;
     }
@@ -254,21 +235,16 @@ void EmbeddingSweep::visit(OpVisitor& v) {
   v.tensor("run_count", Access::In, run_count);
   v.tensor("weights", Access::InOut, weights);
   v.tensors("states", Access::InOut, states);
-  v.optional("births", Access::In, births);
   v.tensor("lr", Access::In, lr);
   v.tensor("step", Access::In, step);
   v.optional("unscale", Access::In, unscale);
   rounding.visit(v);
   visit_opt_params(v, params);
-  v.attribute("birth_limit", birth_limit);
 }
 
 void EmbeddingSweep::check() const {
   rounding.check(kName, weights, 0);
   check_table(*this);
-  if (!births.empty()) {
-    check_array_at_least(kName, "births", births, TensorScalarType::UInt32, weights.shape[0]);
-  }
   if (weights.dtype == TensorScalarType::BFloat16) {
     check_array_at_least(kName, "row_keys", rounding.row_keys, rounding.row_keys.dtype,
                          weights.shape[0]);

@@ -48,18 +48,13 @@ struct HCTR_API EmbeddingUpdate {
 /// (add g / beta to the touched rows, then decay all) without dividing by a factor that may be 0.
 /// unscale (1) float32 or absent: 0 skips the step, any other value changes nothing. Weights in
 /// bfloat16 are rounded as there; a row is its own number.
-///
-/// births (R) uint32 or empty: rows with births[row] > birth_limit are neither read nor written.
-/// They are free, or of a later plan, which may be writing their first content and their births at
-/// the same time, as long as those stay above the limit.
 struct HCTR_API EmbeddingSweep {
   static constexpr const char* kName = "embedding_sweep";
   static constexpr const char* kSeveralName = "several_embedding_sweep";
-  TensorRef unique_rows, run_count, weights, births, lr, step, unscale;
+  TensorRef unique_rows, run_count, weights, lr, step, unscale;
   std::vector<TensorRef> states;
   RowRounding rounding;
   OptParams params;
-  std::int64_t birth_limit = 0;
 
   void visit(OpVisitor& v);
   void check() const;

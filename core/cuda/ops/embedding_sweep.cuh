@@ -33,24 +33,15 @@ struct SweptRows<float> {
   __device__ RowStream<float> stream(std::size_t) const { return {}; }
 };
 
-// Which rows a sweep may see: their births are written meanwhile by who plans the next batch.
-struct BornRows {
-  const std::uint32_t* births;  // or null: all of them
-  std::int64_t limit;
-  __device__ bool sees(std::size_t row) const {
-    return !births || *static_cast<const volatile std::uint32_t*>(births + row) <= limit;
-  }
-};
-
 // Every row whose bit is not set. Moves (8 + 8 kStates) d bytes a row.
 template <int W, class Rule, class Weight>
 __global__ void __launch_bounds__(kMaxRowThreads<W>)
     sweep_kernel(const std::uint32_t* __restrict__ touched, std::size_t rows, Table<Weight> table,
-                 Rule rule, const float* unscale, SweptRows<Weight> swept, BornRows born) {
+                 Rule rule, const float* unscale, SweptRows<Weight> swept) {
   if (value_of(unscale) == 0.0f) return;  // a skipped step
   const unsigned column = threadIdx.x * W;
   for (std::size_t row = row_worker(); row < rows; row += row_worker_count()) {
-    if (touched[row / 32] >> row % 32 & 1 || !born.sees(row)) continue;
+    if (touched[row / 32] >> row % 32 & 1) continue;
     const std::size_t at = row * table.d + column;
     RowElements<W, Weight> elements = load_row<W, Rule>(table, at);
     elements.stream = swept.stream(row);
@@ -80,7 +71,6 @@ void sweep(const OpContext& context, const EmbeddingSweep& op, const Rule& rule)
   auto* touched = part<std::uint32_t>(scratch, touched_at);
   const Runs runs{op.unique_rows.ptr<std::uint32_t>(), nullptr, op.run_count.ptr<std::int64_t>()};
   Table<Weight> table = table_of<Weight>(op);
-  const BornRows born{op.births.empty() ? nullptr : op.births.ptr<std::uint32_t>(), op.birth_limit};
   const SweptRows<Weight> swept = swept_rows<Weight>(op);
   if constexpr (!std::is_same_v<Weight, float>) {
     table.first_column = static_cast<unsigned>(op.rounding.first_column);
@@ -98,7 +88,7 @@ void sweep(const OpContext& context, const EmbeddingSweep& op, const Rule& rule)
     const dim3 block = row_block<kWidth>(d);
     launch(context, EmbeddingSweep::kName, dim3(grid_for(rows, block.y)), block, 0,
            &sweep_kernel<kWidth, DeviceRowRule<Rule>, Weight>, touched, rows, table,
-           DeviceRowRule<Rule>{rate, rule}, unscale_of(op.unscale), swept, born);
+           DeviceRowRule<Rule>{rate, rule}, unscale_of(op.unscale), swept);
   });
 }
 

@@ -109,41 +109,5 @@ TEST(TableCollectionSteps, AnUpdateIsGradientsAndAStep) {
   }
 }
 
-TEST(TableCollectionSteps, FreeNumbersOfRowsAreLeftAloneByASweep) {
-  SparseEmbeddingHashParams params = table(0, Combiner::Sum);
-  params.opt_params.update_type = Update::Global;
-  Tables tables({params});
-  const auto train = [&](std::int64_t low, std::uint64_t seed) {
-    auto batch = batches(1, kBuckets, seed, low);
-    const auto token = tables.begin(batch);
-    tables.forward(token, kBuckets);
-    tables.accumulate(token, gradients(1, kBuckets, seed));
-    tables.collection.release(token);
-    tables.step();
-  };
-  train(0, 1);
-  for (const auto& [low, seed] : {std::pair{500, 2}, {1000, 3}}) train(low, seed);
-  tables.collection.access(0).erase(batches(1, kBuckets, 2, 500)[0].keys, {});
-  struct Opened : TableAccess {  // as the collection's parts see it
-    explicit Opened(const TableAccess& access) : TableAccess(access) {}
-    using TableAccess::table;
-  };
-  Table& part = Opened(tables.collection.access(0)).table().part(0);
-  const auto rows_of = [&] {
-    const TensorRef rows = part.store().whole(part.size()).vectors;
-    return std::vector<float>(rows.ptr<float>(), rows.ptr<float>() + rows.size());
-  };
-  const std::vector<float> before = rows_of();
-  const std::size_t live = tables.rows()[0].keys.size();
-  ASSERT_LT(live * kDim, before.size());
-  train(0, 1);  // the plan of the same keys, so that every row is swept or updated
-  const std::vector<float> after = rows_of();
-  std::size_t moved = 0;
-  for (std::size_t at = 0; at < before.size(); at += kDim) {
-    moved += !std::equal(&after[at], &after[at] + kDim, &before[at]);
-  }
-  EXPECT_EQ(moved, live);
-}
-
 }  // namespace
 }  // namespace hugectr::test

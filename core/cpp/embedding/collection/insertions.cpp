@@ -103,7 +103,7 @@ void Insertions::take_back() {
     if (rows.state() == oldest[t].before) continue;
     // What still reads the rows must have done so before their numbers go to others.
     gpu_.compute_stream().synchronize();
-    take_back_rows(gpu_.plan_context(), rows, oldest[t].before);
+    rows.take_back(gpu_.plan_context(), oldest[t].before);
   }
 }
 
@@ -119,10 +119,7 @@ void Insertions::erase_strays() {
     arena->allocate();
     gpu_.plan_stream().copy(on_device.get_ptr(), rows.data(), rows.size() * sizeof rows[0]);
     gpu_.plan_stream().synchronize();
-    Table& part = group_.table(t).part(gpu_.get_local_id());
-    part.erase(on_device.ref());
-    mark_unborn(gpu_.plan_context(), part, on_device.ref(), part.size());
-    gpu_.plan_stream().synchronize();
+    group_.table(t).part(gpu_.get_local_id()).erase(on_device.ref());
   }
 }
 

@@ -186,9 +186,6 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars, std::int64_t nu
     const Table& rows = group_.table(t).part(gpu_.get_local_id());
     RowRuns all = runs(t);
     all.rounding = rows.rounding(all.distinct, rows.size());
-    // Rows that are not visible yet have no states that a step without a gradient would move.
-    all.births = rows.births(rows.size());
-    all.birth = rows.visible().birth;
     return all;
   };
   const auto update = [&](std::size_t t, const RowRuns& all, const RowArrays& arrays) {

@@ -117,7 +117,7 @@ void DeviceLookup::drop_plan(PlanSlot slot) {
   }
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const HashTable::State& before = dropped.tables[t].before;
-    if (parts_[t].rows.state() != before) take_back_rows(context, parts_[t].rows, before);
+    if (parts_[t].rows.state() != before) parts_[t].rows.take_back(context, before);
   }
   // A newer plan may use rows that are gone now: it goes too.
   for (LookupPlan& plan : plans_) {
@@ -335,9 +335,7 @@ void DeviceLookup::update(const OpContext& context, std::span<const Shipment> gr
                  .run_count = plan.run_count.ref(),
                  .gradient = gradient.vectors,
                  .scale = plan.run_scale,
-                 .rounding = plan.rounding,
-                 .births = plan.births,
-                 .birth = plan.extent.birth},
+                 .rounding = plan.rounding},
                 plan.staged.arrays, scalars, gradient.route->params().opt_params);
   }
   updates.run(context);

@@ -80,7 +80,6 @@ struct TablePlan {
   RowRounding rounding;                ///< of the distinct ones
   TensorRef bucket_scale;              ///< of the buckets of this device; empty: 1
   TensorRef run_scale;                 ///< of the buckets of the runs; empty: 1
-  TensorRef births;                    ///< of all rows; empty unless numbers are free
   TensorRef stamps;                    ///< empty unless touched rows are noted
   TensorRef scores;                    ///< empty unless rows have a life
   EmbeddingInit restart;               ///< of candidates: rows that the step does not train

@@ -90,7 +90,7 @@ void DeviceLookup::undo(const LookupPlan& plan) {
   const OpContext context = gpu_.plan_context();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     parts_[t].rows.store().release(plan.slot, nullptr);
-    if (plan.train) take_back_rows(context, parts_[t].rows, plan.tables[t].before);
+    if (plan.train) parts_[t].rows.take_back(context, plan.tables[t].before);
   }
   context.stream->synchronize();  // the caller may free the batch
 }
@@ -150,7 +150,6 @@ void DeviceLookup::stage(LookupPlan& plan) {
     TablePlan& own = plan.tables[t];
     own.staged = std::move(staged[t]);
     own.rounding = rows.rounding(own.unique_rows.ref(), own.extent.rows);
-    own.births = rows.births(own.extent.rows);
     own.stamps = rows.stamps(own.extent.rows);
     if (!plan.train) continue;
     if (own.extent.rows > rows.size()) {  // of a plan that is submitted before they are known

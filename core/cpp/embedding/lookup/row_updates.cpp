@@ -28,14 +28,12 @@ void RowUpdates::add(const RowRuns& runs, const RowArrays& arrays, const UpdateS
   sweeps_.push_back({.unique_rows = runs.distinct,
                      .run_count = runs.run_count,
                      .weights = arrays.vectors,
-                     .births = runs.births,
                      .lr = scalars.lr,
                      .step = scalars.step,
                      .unscale = scalars.unscale,
                      .states = arrays.states,
                      .rounding = runs.rounding,
-                     .params = params,
-                     .birth_limit = runs.birth});
+                     .params = params});
 }
 
 void RowUpdates::run(const OpContext& context) {

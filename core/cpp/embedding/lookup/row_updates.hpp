@@ -16,8 +16,6 @@ struct RowRuns {
   TensorRef scale;           ///< of its buckets; empty: 1
   RowRounding rounding{};    ///< of the distinct rows
   std::int64_t longest = 0;  ///< no run has more buckets; 0: nobody knows
-  TensorRef births{};        ///< of all rows, where some of their numbers are free
-  std::uint32_t birth = 0;   ///< the step sees rows up to this one
 };
 
 /// Updates of several tables, run as one op each for the rows of the runs and for all others.
