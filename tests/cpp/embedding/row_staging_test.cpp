@@ -33,13 +33,6 @@ class UnreliableRows final : public RowBacking {
     if (fails_) throw DeviceError("the rows at home are gone");
     rows_->move(context, cache, moves);
   }
-  void visit(const OpContext& context, std::size_t rows, const std::vector<std::uint32_t>& numbers,
-             RowUse use, const RowVisit& f) override {
-    rows_->visit(context, rows, numbers, use, f);
-  }
-  void scan(const OpContext& context, std::size_t rows, RowUse use, const RowScan& f) override {
-    rows_->scan(context, rows, use, f);
-  }
   RowArrays whole(std::size_t rows) override { return rows_->whole(rows); }
   bool overlaps(const void* begin, std::size_t bytes) const override {
     return rows_->overlaps(begin, bytes);

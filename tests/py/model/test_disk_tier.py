@@ -65,7 +65,7 @@ def train_until_rows_are_on_disk(model, folder):
 def test_the_model_is_the_same_to_the_bit(case, tmp_path):
     setup = setup_of(**CASES[case])
     plain = make_model(setup)
-    model = make_model(on_disk(setup, tmp_path))
+    model = make_model(on_disk(setup, tmp_path, host=3 * FEW))  # not all rows fit in both
     assert course(model, 40, look=(7, 22)) == course(plain, 40)
     assert_same_rows(model, plain)
     assert moved(model)

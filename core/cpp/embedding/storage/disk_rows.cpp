@@ -101,6 +101,17 @@ void DiskRows::raise_failure() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
+void DiskRows::raise_failure_of_disk() {
+  if (!failure_) return;
+  try {
+    std::rethrow_exception(failure_);
+  } catch (const NoRoom&) {  // is for who writes
+  } catch (...) {
+    failure_ = nullptr;
+    throw;
+  }
+}
+
 void DiskRows::raise_failure_or_retry(Lock& lock) {
   try {
     raise_failure();
@@ -219,12 +230,13 @@ void DiskRows::unpin(std::span<const std::uint32_t> places, bool changed) {
 }
 
 void DiskRows::read(std::span<const std::uint32_t> rows, std::span<const RowColumn> to) {
-  Lock lock(mutex_);
-  raise_failure_or_retry(lock);
+  const Lock lock(mutex_);
+  raise_failure_of_disk();
   std::vector<std::uint32_t> missing;
   std::vector<std::size_t> indices;
   std::vector<std::byte> record(store_->shape().row_bytes());
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] == kPassedOver) continue;
     const std::uint32_t place = find(rows[i]);
     if (place == Lists::kNone) {
       clear_row(to, i);
@@ -243,11 +255,10 @@ void DiskRows::write(std::span<const std::uint32_t> rows, std::span<const RowCol
   if (rows.empty()) return;
   Lock lock(mutex_);
   raise_failure_or_retry(lock);
-  place_of_.grow_to(std::size_t{*std::max_element(rows.begin(), rows.end())} + 1);
   std::vector<std::uint32_t> missing;
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (find(rows[i]) != Lists::kNone) continue;
+    if (rows[i] == kPassedOver || find(rows[i]) != Lists::kNone) continue;
     missing.push_back(rows[i]);
     indices.push_back(i);
   }
@@ -255,7 +266,7 @@ void DiskRows::write(std::span<const std::uint32_t> rows, std::span<const RowCol
   // After what can fail.
   std::vector<std::byte> record(store_->shape().row_bytes());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::uint32_t at = find(rows[i]);
+    const std::uint32_t at = rows[i] == kPassedOver ? Lists::kNone : find(rows[i]);
     if (at == Lists::kNone) continue;
     gather_row(from, i, record.data());
     hold(at);
@@ -284,6 +295,21 @@ void DiskRows::forget(std::span<const std::uint32_t> rows) {
     }
   }
   store_->forget(rows);
+}
+
+void DiskRows::clear() {
+  Lock lock(mutex_);
+  while (writing_ > 0 && !stop_) progress_.wait(lock);
+  lists_ = Lists(places_.size());
+  for (std::uint32_t at = 0; at < places_.size(); ++at) {
+    if (places_[at].mapped) place_of_[places_[at].row] = 0;
+    places_[at] = {};
+    lists_.push_newest(kFree, at);
+  }
+  pinned_ = 0;
+  failure_ = nullptr;
+  store_->clear();
+  progress_.notify_all();
 }
 
 void DiskRows::flush() {

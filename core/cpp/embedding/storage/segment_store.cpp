@@ -127,6 +127,16 @@ void SegmentStore::forget(std::span<const std::uint32_t> rows) {
   if (ledger_.any_due()) sweep_.nudge();
 }
 
+void SegmentStore::clear() {
+  const std::scoped_lock lock(writing_);
+  {
+    const SegmentSweep::Pause pause(sweep_);
+    ledger_.clear();
+    head_.seal();  // what is written next may not follow damage
+  }
+  sweep_.begin_anew();
+}
+
 void SegmentStore::sync() {
   const std::scoped_lock lock(writing_);
   const SegmentSweep::Pause pause(sweep_);

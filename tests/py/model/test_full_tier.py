@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk tier that is full keeps nobody from the model: it is looked at, saved elsewhere, trained on."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+
+import numpy as np
+import pytest
+from model.nets import make_model
+from model.test_disk_tier import on_disk, segments, train_into
+from model.test_tiers import BATCH, KEYS, assert_same_rows, course, samples, setup_of
+
+import hugectr
+from hugectr import checkpoints
+
+STEPS = 300
+#: Rows of 776 bytes, five a group of the disk: the steps fill many segments of a mebibyte.
+WIDE = {"optimizer": "Adam", "d": 64}
+CASES = {
+    "one device": {},
+    "two devices": {"devices": 2, "exchange": "unique"},
+    "two tables": {"net": "deepfm"},
+    "localized": {"embedding": "LocalizedSlotSparseEmbeddingHash"},
+    "last steps": {"update_type": "LazyGlobal"},
+}
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of its own, where the tests may mount one."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to mount a tmpfs")
+    try:
+        yield folder
+    finally:
+        # A test that has failed keeps its model, whose files are open.
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(folder):
+    """No room is left on its file system; returns what takes it."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 16, 4096):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError as error:
+                assert error.errno == 28, error
+    return filler
+
+
+def disk_of(setup):
+    """Segments of two mebibytes or, of both tables, of what is dealt to each by its rows."""
+    return "256MB" if setup.net == "deepfm" else "64MB"
+
+
+def train_until_full(model, found, steps=STEPS):
+    with pytest.raises(hugectr.OutOfMemory, match="no row is lost"):
+        train_into(model, found, steps - len(found))
+
+
+def assert_same_to_all(few, plain, setup, folder):
+    """Whoever looks at the two models, and whatever is made of them."""
+    assert few.evaluate() == plain.evaluate()
+    data = samples(100, 9)
+    np.testing.assert_array_equal(few.predict(data), plain.predict(data))
+    table, keys = ("fm" if setup.net == "deepfm" else "emb"), np.arange(0, KEYS, 7)
+    slots = {"slots": keys % 2} if setup.embedding.startswith("Localized") else {}
+    rows = (model.embedding(table, keys, **slots) for model in (few, plain))
+    for a, b in zip(*rows, strict=True):
+        np.testing.assert_array_equal(a, b)
+    few.save(folder)
+    checkpoints.verify(checkpoints.latest(folder))
+    again = make_model(setup)
+    again.resume(folder)
+    for other in (few, again):
+        assert_same_rows(other, plain)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_but_training_goes_on_and_training_after_room_was_made(case, tmp_path):
+    setup = setup_of(STEPS, **(WIDE | CASES[case]))
+    plain = make_model(setup)
+    with small_disk(tmp_path / "disk", "64m") as disk:
+        few = make_model(on_disk(setup, disk / "rows", disk=disk_of(setup)))
+        found = course(few, 8)
+        filler = fill(disk)
+        train_until_full(few, found)
+        losses = course(plain, len(found))
+        assert_same_to_all(few, plain, setup, tmp_path / "elsewhere")
+        train_until_full(few, found)  # what was freed as others looked may do for a batch or two
+        losses += course(plain, len(found) - len(losses))
+        assert found == losses
+        assert few.evaluate() == plain.evaluate()
+        filler.unlink()
+        rest = STEPS - len(found)
+        assert rest > BATCH
+        assert course(few, rest, look=(3,)) == course(plain, rest, look=(3,))
+        assert_same_rows(few, plain)
+        assert few.evaluate() == plain.evaluate()
+        assert segments(disk)
+        del few
