@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk tier that is full keeps nobody from the model: it is looked at, saved elsewhere, trained on."""
+"""A disk tier that is full keeps nobody from looking at the model, nor from training later."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import subprocess
 
 import numpy as np
@@ -50,7 +51,8 @@ def fill(folder):
                 while True:
                     file.write(bytes(size))
             except OSError as error:
-                assert error.errno == 28, error
+                if error.errno != errno.ENOSPC:
+                    raise
     return filler
 
 

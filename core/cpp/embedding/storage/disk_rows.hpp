@@ -12,15 +12,10 @@
 #include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/embedding/storage/growing_array.hpp"
 #include "core/cpp/embedding/storage/place_lists.hpp"
+#include "core/cpp/embedding/storage/row_columns.hpp"
 #include "core/cpp/embedding/storage/segment_store.hpp"
 
 namespace hugectr {
-
-/// One part of rows in memory: that of place p is the `bytes` from data + p * bytes on.
-struct RowColumn {
-  std::byte* data = nullptr;
-  std::size_t bytes = 0;
-};
 
 /// What a DiskRows has done.
 struct DiskRowCounts {
