@@ -12,6 +12,7 @@ import pytest
 from model.nets import make_model
 from model.test_disk_tier import on_disk, segments, train_into
 from model.test_tiers import BATCH, KEYS, assert_same_rows, course, samples, setup_of
+from oracle.streaming_net import build, stream
 
 import hugectr
 from hugectr import checkpoints
@@ -107,3 +108,45 @@ def test_all_but_training_goes_on_and_training_after_room_was_made(case, tmp_pat
         assert few.evaluate() == plain.evaluate()
         assert segments(disk)
         del few
+
+
+def test_evicted_rows_make_room(tmp_path):
+    setup = setup_of(STEPS, **WIDE)
+    plain, losses = make_model(setup), []
+    with small_disk(tmp_path / "disk", "24m") as disk:
+        few = make_model(on_disk(setup, disk / "rows", disk="32MB"))
+        found = course(few, 8)
+        fill(disk)
+        stops = 0
+        while len(found) < STEPS:
+            try:
+                train_into(few, found, STEPS - len(found))
+            except hugectr.OutOfMemory as error:
+                assert "evict rows" in str(error)
+                stops += 1
+                losses += course(plain, len(found) - len(losses))
+                evicted = [model.evict("emb", np.arange(KEYS)) for model in (few, plain)]
+                assert evicted[0] == evicted[1] > 0
+                assert few.table_stats()[0]["disk_rows"] == 0
+        assert stops > 0
+        losses += course(plain, STEPS - len(losses))
+        assert found == losses
+        assert_same_rows(few, plain)
+        del few
+
+
+def test_rows_that_go_of_age_leave_the_disk(tmp_path):
+    """A table whose rows come and go has no more of them on the disk than there are."""
+    steps, batch = 60, 96
+    data = stream(np.random.default_rng(3), steps, batch)
+    life = {"max_rows": 1200, "evict": "lru", "evict_every": 7}
+    disk = hugectr.Memory(device=18_000, host=48_000, disk=f"{tmp_path}:64MB")
+    model = build(data, life, batch=batch, memory=disk)
+    most = 0
+    for _ in range(steps):
+        assert model.train()
+        for table in model.table_stats():
+            assert table["disk_rows"] <= table["rows"] + 2 * batch * 3
+            most = max(most, table["disk_rows"])
+    assert most > 0
+    assert any(table["evicted"] > 1200 for table in model.table_stats())
