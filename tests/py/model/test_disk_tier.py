@@ -31,8 +31,11 @@ import hugectr
 FEW = 2 * BATCH * SLOTS
 
 
-def on_disk(setup, folder, places=FEW, host=4 * FEW, disk="128MB"):
-    """The same with so many places for rows on each device and in host memory."""
+def on_disk(setup, folder, places=FEW, host=3 * FEW, disk="128MB"):
+    """The same with so many places for rows on each device and in host memory.
+
+    So few that not all fit there: nobody who looks at rows pushes them to the disk.
+    """
     memory = hugectr.Memory(
         device=places * bytes_of_places(setup, 8),
         host=setup.devices * host * bytes_of_places(setup, 20),
@@ -65,7 +68,7 @@ def train_until_rows_are_on_disk(model, folder):
 def test_the_model_is_the_same_to_the_bit(case, tmp_path):
     setup = setup_of(**CASES[case])
     plain = make_model(setup)
-    model = make_model(on_disk(setup, tmp_path, host=3 * FEW))  # not all rows fit in both
+    model = make_model(on_disk(setup, tmp_path))
     assert course(model, 40, look=(7, 22)) == course(plain, 40)
     assert_same_rows(model, plain)
     assert moved(model)

@@ -10,7 +10,7 @@ import subprocess
 import numpy as np
 import pytest
 from model.nets import make_model
-from model.test_disk_tier import on_disk, segments, train_into
+from model.test_disk_tier import FEW, on_disk, segments, train_into
 from model.test_tiers import BATCH, KEYS, assert_same_rows, course, samples, setup_of
 from oracle.streaming_net import build, stream
 
@@ -90,7 +90,7 @@ def test_all_but_training_goes_on_and_training_after_room_was_made(case, tmp_pat
     setup = setup_of(STEPS, **(WIDE | CASES[case]))
     plain = make_model(setup)
     with small_disk(tmp_path / "disk", "64m") as disk:
-        few = make_model(on_disk(setup, disk / "rows", disk=disk_of(setup)))
+        few = make_model(on_disk(setup, disk / "rows", host=4 * FEW, disk=disk_of(setup)))
         found = course(few, 8)
         filler = fill(disk)
         train_until_full(few, found)
