@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import resource
 import subprocess
 
 import numpy as np
@@ -108,6 +109,40 @@ def test_all_but_training_goes_on_and_training_after_room_was_made(case, tmp_pat
         assert few.evaluate() == plain.evaluate()
         assert segments(disk)
         del few
+
+
+def check_looks_and_departures(setup, folder):
+    """As on a full disk, by a limit of file sizes; then rows go, and then all are replaced."""
+    plain, few = make_model(setup), make_model(on_disk(setup, folder / "rows", disk="64MB"))
+    found = course(few, 8)
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, old[1]))
+    try:
+        train_until_full(few, found)
+        losses = course(plain, len(found))
+        for _ in range(3):
+            assert few.evaluate() == plain.evaluate()
+        np.testing.assert_array_equal(few.predict(samples(100, 9)), plain.predict(samples(100, 9)))
+        assert_same_rows(few, plain)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    plain.save(folder / "run")
+    for _ in range(2):
+        keys = np.arange(0, KEYS, 3)
+        assert few.evict("emb", keys) == plain.evict("emb", keys) > 0
+        found += course(few, 10)
+        losses += course(plain, 10)
+        assert_same_rows(few, plain)
+    assert found == losses
+    for model in (few, plain):
+        model.resume(folder / "run")
+    assert course(few, 20, look=(7,)) == course(plain, 20, look=(7,))
+    assert_same_rows(few, plain)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_rows_are_read_where_they_are_and_leave_all_places(devices, tmp_path):
+    check_looks_and_departures(setup_of(STEPS, devices=devices, **WIDE), tmp_path)
 
 
 def test_evicted_rows_make_room(tmp_path):
