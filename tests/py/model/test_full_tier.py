@@ -78,6 +78,15 @@ def assert_same_to_all(few, plain, setup, folder):
     rows = (model.embedding(table, keys, **slots) for model in (few, plain))
     for a, b in zip(*rows, strict=True):
         np.testing.assert_array_equal(a, b)
+    written = []
+    for name, model in (("few", few), ("plain", plain)):
+        model.export_table(table, folder / name / "table")
+        model.save_params_to_files(f"{folder / name}/original")
+        written.append({file.name: file for file in (folder / name).rglob("*") if file.is_file()})
+    assert written[0].keys() == written[1].keys()
+    for name, file in written[0].items():
+        assert file.read_bytes() == written[1][name].read_bytes(), name
+    folder = folder / "run"
     few.save(folder)
     checkpoints.verify(checkpoints.latest(folder))
     again = make_model(setup)
