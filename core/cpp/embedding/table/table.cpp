@@ -216,8 +216,11 @@ void Table::erase(const TensorRef& rows) {
   if (keeps_scores()) run(context, ClearScores{.rows = rows, .scores = scores(size())});
   context.stream->synchronize();
   ++generation_;
-  const std::lock_guard lock(shown_);
-  visible_.live -= rows.size();
+  {
+    const std::lock_guard lock(shown_);
+    visible_.live -= rows.size();
+  }
+  store_->forget(context, rows);
 }
 
 void Table::reset() {
@@ -230,6 +233,7 @@ void Table::reset() {
   context.stream->synchronize();
   show({0, 0, birth_});
   ++generation_;
+  store_->clear(context);
 }
 
 void Table::keep_stamps() {
