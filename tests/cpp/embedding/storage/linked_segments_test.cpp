@@ -82,7 +82,8 @@ TEST(LinkedSegments, AreTheRowsOfTheirTimeWhateverComesAfter) {
       checked.forget(some_rows(random, 100, 20));
       saved.push_back(link(checked, folder / concat("saved", round)));
       versions.push_back(checked.versions);
-      EXPECT_GT(saved.back().rows.size(), 400U);
+      // Of segments half of whose rows are alive: how many those are goes with how far the sweep is.
+      EXPECT_GT(saved.back().rows.size(), 200U);
       for (const LinkedSegment& segment : saved.back().segments) {
         before.push_back(bytes_of(segment.path));
       }
