@@ -12,7 +12,7 @@ import contextlib
 import math
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,7 @@ from hugectr.checkpoints.manifest import (
 )
 from hugectr.checkpoints.ownership import Writer
 from hugectr.checkpoints.publication import Publication
+from hugectr.checkpoints.reread import read_again
 from hugectr.checkpoints.rows import (
     HeldRows,
     RowSource,
@@ -156,19 +157,21 @@ def write(
     with contextlib.ExitStack() as stack:
         own: list[Publication] = []  # of process 0 alone
 
-        def begin() -> Path:
-            own.append(stack.enter_context(Publication(folder, step, writer)))
-            return own[0].work
+        chain = snapshot.fields.get("chain", [])
 
-        work = from_root(group, begin)
-        # Nothing is removed for one that links files as they were when they were read long ago.
-        again = keep_last > 0
-        shards = together(group, lambda: _write_shard(work, snapshot, group, again), LONG)
+        def begin() -> tuple[Path, list[int] | None]:
+            own.append(stack.enter_context(Publication(folder, step, writer)))
+            return own[0].work, own[0].plan_removal(keep_last, chain)
+
+        work, listed = from_root(group, begin)
+        known = None if listed is None else frozenset(listed)
+        shards = together(group, lambda: _write_shard(work, snapshot, group, known), LONG)
 
         def publish() -> None:
             fields = _manifest(snapshot, shards)
             fields |= _finite_field(step_folder(folder, step), shards, allow_nonfinite)
-            snapshot.crc32 = own[0].publish(fields, keep_last)
+            read_again(folder, chain, known)
+            snapshot.crc32 = own[0].publish(fields)
 
         from_root(group, publish, LONG)
     return step_folder(folder, step)
@@ -191,7 +194,7 @@ def _finite_field(
 
 
 def _write_shard(
-    work: Path, snapshot: Snapshot, group: ProcessGroup, again: bool
+    work: Path, snapshot: Snapshot, group: ProcessGroup, known: Collection[int] | None
 ) -> dict[str, Any]:
     """Write this process's files; returns its part of the manifest."""
     if not work.is_dir():
@@ -218,7 +221,7 @@ def _write_shard(
                 places = [(index, group.rank, group.size, n) for n in range(len(table.linked))]
                 for place, one in zip(places, table.linked, strict=True):
                     files |= one.write(work, place, chunk_rows(table.parts, CHUNK), writer)
-                    linked |= one.share(work, place, writer, again)
+                    linked |= one.share(work, place, writer, known)
                 tables[-1]["linked"] = [one.described() for one in table.linked]
         gone = []
         for index, table in enumerate(snapshot.gone):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from hugectr import _core
 from hugectr.checkpoints.bfloat16 import from_bytes
 from hugectr.checkpoints.chunks import CHUNK, Array, ChunkFile, ChunkWriter
 from hugectr.checkpoints.manifest import row_bytes
+from hugectr.checkpoints.reread import is_known
 from hugectr.checkpoints.shard_names import (
     PLACE,
     index_parts,
@@ -88,7 +89,11 @@ class LinkedShard:
         return files
 
     def share(
-        self, work: Path, where: tuple[int, int, int, int], writer: ChunkWriter, again: bool
+        self,
+        work: Path,
+        where: tuple[int, int, int, int],
+        writer: ChunkWriter,
+        known: Collection[int] | None,
     ) -> dict[str, dict[str, Any]]:
         """Read the segments and link them; what the manifest says of them, by name.
 
@@ -96,8 +101,9 @@ class LinkedShard:
         ----------
         work, where, writer
             As of ``write``.
-        again : bool
-            Read those too that a checkpoint had linked before, which were read then.
+        known : collection of int, optional
+            Inodes of those that are not read again where a checkpoint had linked them before, and
+            read them then; None: of all.
 
         Raises
         ------
@@ -111,7 +117,7 @@ class LinkedShard:
         for number, (path, size, _, sums) in enumerate(self.segments):
             name = segment_file(number, *where)
             self._held.sync(number)
-            self._held.verify(number, again)
+            self._held.verify(number, not is_known(path, known))
             try:
                 os.link(path, work / name, follow_symlinks=False)
             except OSError as error:

@@ -14,7 +14,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,7 @@ from hugectr.checkpoints.manifest import (
     step_folder,
 )
 from hugectr.checkpoints.ownership import Writer, check_not_behind, check_owner, readable
+from hugectr.checkpoints.reread import Found, known_inodes
 
 _HIDDEN = ".saving-"
 
@@ -78,6 +79,8 @@ class Publication:
         self.target = step_folder(self.folder, step)
         self.work = self.folder / f"{_HIDDEN}{self.target.name}-{uuid.uuid4().hex[:8]}"
         self._step, self._writer = step, writer
+        self._keep_last = 0
+        self._beyond: list[Path] = []  # that go when it is published
         self._work = -1
         _make_folder(self.folder)
         self._lock = FolderLock(self.folder, writer.run)
@@ -147,15 +150,66 @@ class Publication:
 
     # --- publishing -------------------------------------------------------------------------------
 
-    def publish(self, fields: Manifest, keep_last: int = 0) -> int:
-        """Make the hidden folder, with all its files, a checkpoint.
+    def plan_removal(self, keep_last: int, chain: Sequence[str]) -> list[int] | None:
+        """Decide which checkpoints go when this one is published, before anything is written.
+
+        Those of this run that are older than the last ones, but for what deltas among these need;
+        never one whose run is not known for sure.
+
+        Parameters
+        ----------
+        keep_last : int
+            Checkpoints of this run to keep, this one among them; 0: all.
+        chain : sequence of str
+            What this one builds on.
+
+        Returns
+        -------
+        list of int or None
+            Inodes of segments that are good enough unread (``reread.known_inodes``); None: nothing
+            goes, and all are.
+        """
+        self._keep_last = keep_last
+        there = readable(self.target) if (self.target / MANIFEST).is_file() else None
+        replaced = [] if there is None else [(self.target, there)]
+        if keep_last == 0:
+            return known_inodes(replaced, []) if replaced else None
+        try:
+            going, staying = self._going_and_staying(keep_last, chain)
+        except (DataError, OSError) as error:  # may be whole, and can not be read now
+            log.warning(f"keep_last={keep_last}: older checkpoints stay in {self.folder}: {error}")
+            return []
+        self._beyond = [path for path, _ in going]
+        return known_inodes([*going, *replaced], staying)
+
+    def _going_and_staying(
+        self, keep_last: int, chain: Sequence[str]
+    ) -> tuple[list[Found], list[Found]]:
+        """The earlier checkpoints of this run, in two."""
+        found: list[tuple[int, Path, Manifest | None]] = [(self._step, self.target, None)]
+        for step, path in published(self.folder):
+            if step == self._step:
+                continue
+            manifest = readable(path)
+            if manifest is None or manifest.get("run") in (self._writer.run, None):
+                found.append((step, path, manifest))
+        found.sort(key=lambda one: one[0])
+        kept = {self.target.name, *chain}
+        for _, path, manifest in found[-keep_last:]:
+            kept |= {path.name, *(manifest or {}).get("chain", [])}
+        known = [(path, manifest) for _, path, manifest in found if manifest is not None]
+        return (
+            [one for one in known if one[0].name not in kept],
+            [one for one in known if one[0].name in kept],
+        )
+
+    def publish(self, fields: Manifest) -> int:
+        """Make the hidden folder, with all its files, a checkpoint; then those go that are to.
 
         Parameters
         ----------
         fields : dict
             The manifest without format and checksum.
-        keep_last : int
-            Checkpoints of this run to keep, and what deltas among them need; 0: all.
 
         Returns
         -------
@@ -189,13 +243,15 @@ class Publication:
             with contextlib.suppress(OSError):
                 undo()
             raise
-        if keep_last > 0:
-            try:
-                self._retire_all_but(keep_last, manifest)
-            except (DataError, OSError) as error:  # what was saved is saved
-                log.warning(
-                    f"keep_last={keep_last}: older checkpoints stay in {self.folder}: {error}"
-                )
+        try:
+            # From the newest on, so that nothing is left without what it builds on.
+            for path in reversed(self._beyond):
+                if os.path.lexists(path):
+                    self._retire(path.name)
+        except OSError as error:  # what was saved is saved
+            log.warning(
+                f"keep_last={self._keep_last}: older checkpoints stay in {self.folder}: {error}"
+            )
         return manifest_sum(manifest)
 
     def _check_here(self) -> None:
@@ -294,25 +350,6 @@ class Publication:
                 f"{self.target} is not there after it was published: something removes or replaces "
                 "checkpoints below a save; save again"
             )
-
-    # --- clearing away ----------------------------------------------------------------------------
-
-    def _retire_all_but(self, keep_last: int, own: Manifest) -> None:
-        """Remove older checkpoints of this run; never one whose run is not known for sure.
-
-        From the newest on, so that nothing is left without what it builds on.
-        """
-        found: list[tuple[Path, Manifest | None]] = []
-        for _, path in published(self.folder):
-            manifest = own if path == self.target else readable(path)
-            if manifest is None or manifest.get("run") in (self._writer.run, None):
-                found.append((path, manifest))
-        kept = {self.target.name, *own.get("chain", [])}
-        for path, manifest in found[-keep_last:]:
-            kept |= {path.name, *(manifest or {}).get("chain", [])}
-        for path, manifest in reversed(found):
-            if manifest is not None and path.name not in kept:
-                self._retire(path.name)
 
 
 def _make_folder(folder: Path) -> None:

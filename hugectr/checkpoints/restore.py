@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints import schema_files
 from hugectr.checkpoints.chunks import Array, read_array
@@ -128,7 +129,7 @@ Undo = tuple[Plan, list[RowSource]]
 
 
 def _copy(state: TrainingState, group: ProcessGroup) -> Undo | None:
-    """What the model is, unless its rows are too many; all processes decide alike."""
+    """What the model is, unless its rows are too many or damaged; all processes decide alike."""
     session = state.session
 
     def bytes_of_rows() -> int:
@@ -136,7 +137,11 @@ def _copy(state: TrainingState, group: ProcessGroup) -> Undo | None:
 
     if max(together(group, bytes_of_rows)) > UNDONE:
         return None
-    snapshot = jointly(group, lambda: take(state), LONG)
+    try:
+        snapshot = jointly(group, lambda: take(state), LONG)
+    except DataError as error:  # rows on a disk: whoever resumes wants to be rid of them
+        log.warning(f"rows that are damaged can not be given back if this resume fails: {error}")
+        return None
     return plan_of(snapshot.fields, snapshot.dense), snapshot.tables
 
 

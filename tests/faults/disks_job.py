@@ -75,7 +75,11 @@ while len(losses) < steps:
         if act != "full" or "no row is lost" not in str(error):
             raise
         print("error:", error, flush=True)
+        model.evaluate()
+        full = digest(model, losses)  # who looks finds all rows, and changes none
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        if digest(model, losses) != full:
+            raise SystemExit("rows are others while the disk is full") from error
     except hugectr.DataError as error:
         if act != "damage" or ".rows', byte" not in str(error) or "'emb'" not in str(error):
             raise

@@ -58,6 +58,16 @@ std::string why_refused(int error) {
                 " bytes of address space: `ulimit -v` is ", limit.rlim_cur / 1024, ")");
 }
 
+std::optional<unsigned char> fill_from_environment() {
+  const char* const text = std::getenv("HUGECTR_FILL_MEMORY");
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  HCTR_CHECK(*end == '\0' && value >= 0 && value <= 255, "HUGECTR_FILL_MEMORY=", text,
+             ": give a byte, 0 to 255");
+  return static_cast<unsigned char>(value);
+}
+
 class HostGrowableMemory final : public GrowableMemory {
  public:
   HostGrowableMemory(std::size_t max_bytes, std::string_view owner)
@@ -123,10 +133,14 @@ class HostMemoryResource final : public MemoryResource {
                                       round_up(std::max<std::size_t>(bytes, 1), kAlignment));
     if (status != 0) throw_out_of_memory(owner, bytes, why_refused(status));
     if (huge) madvise(data, bytes, MADV_HUGEPAGE);  // advice only: an error changes nothing
+    if (fill_) std::memset(data, *fill_, bytes);
     return data;
   }
 
-  void deallocate(void* data, std::size_t) noexcept override { std::free(data); }
+  void deallocate(void* data, std::size_t bytes) noexcept override {
+    if (fill_ && data != nullptr) std::memset(data, *fill_, bytes);
+    std::free(data);
+  }
 
   std::unique_ptr<GrowableMemory> reserve_growable(std::size_t max_bytes,
                                                    std::string_view owner) override {
@@ -135,9 +149,15 @@ class HostMemoryResource final : public MemoryResource {
 
  private:
   DeviceId device_;
+  const std::optional<unsigned char> fill_ = fill_of_memory();
 };
 
 }  // namespace
+
+std::optional<unsigned char> fill_of_memory() {
+  static const std::optional<unsigned char> fill = fill_from_environment();
+  return fill;
+}
 
 GrowableMemory::~GrowableMemory() = default;
 MemoryResource::~MemoryResource() = default;

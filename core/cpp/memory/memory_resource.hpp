@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "core/cpp/base/device_id.hpp"
@@ -39,6 +40,12 @@ class HCTR_API MemoryResource {
   virtual std::unique_ptr<GrowableMemory> reserve_growable(std::size_t max_bytes,
                                                            std::string_view owner) = 0;
 };
+
+/// The byte that memory of all resources is filled with when it is handed out, and before it is
+/// given back: HUGECTR_FILL_MEMORY, 0 to 255, read once. A search for who takes new memory to be
+/// zero, or uses what it has given back: 255 makes NaN of it, and -1. Not set: nothing is filled.
+/// What grows is zero in any case. Throws InvalidArgument for another value.
+HCTR_API std::optional<unsigned char> fill_of_memory();
 
 /// Host memory, seen as belonging to `device` (a virtual CPU device, or DeviceId::host()).
 HCTR_API std::shared_ptr<MemoryResource> make_host_memory_resource(

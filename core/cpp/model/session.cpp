@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "core/cpp/base/fork.hpp"
+#include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/model/session_state.hpp"
 
 namespace hugectr {
@@ -17,11 +18,20 @@ struct BatchReturn {
   ~BatchReturn() { reader.release(batch); }
 };
 
+/// The last that holds a state may be a view, and who lets go of that any thread: also one that the
+/// state's end would wait for.
+struct EndState {
+  MadeIn made_in;
+  void operator()(SessionState* state) const {
+    if (made_in.this_process()) delete_outside_of_groups(state);
+  }
+};
+
 }  // namespace
 
 Session::Session(const SolverSpec& solver, const std::optional<ReaderSpec>& reader,
                  const ModelSpec& model, std::shared_ptr<IProcessGroup> processes)
-    : state_(new SessionState(solver, reader, model, std::move(processes)), DeleteWhereMade()),
+    : state_(new SessionState(solver, reader, model, std::move(processes)), EndState()),
       network_(*state_) {
   for (std::size_t i = 0; i < state_->tables->size(); ++i) tables_.emplace_back(*state_, i);
   if (reader) reader_.emplace(*state_);

@@ -2,6 +2,8 @@
 #include "core/cuda/memory/cuda_memory_resource.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <optional>
 #include <string>
 
 #include "core/cpp/base/error.hpp"
@@ -43,11 +45,13 @@ class CudaMemoryResource final : public MemoryResource {
       throw_out_of_memory(owner, bytes, device_);
     }
     check_status(status, "cudaMallocFromPoolAsync", __FILE__, __LINE__);
+    if (fill_) HCTR_TRY(cudaMemsetAsync(data, *fill_, size, stream));
     HCTR_TRY(cudaStreamSynchronize(stream));  // from here on any stream may use it
     return data;
   }
 
-  void deallocate(void* data, std::size_t) noexcept override {
+  void deallocate(void* data, std::size_t bytes) noexcept override {
+    if (fill_) fill(data, bytes);
     HCTR_TRY_NOTHROW(cudaFreeAsync(data, memory_stream(device_)));
   }
 
@@ -57,7 +61,16 @@ class CudaMemoryResource final : public MemoryResource {
   }
 
  private:
+  void fill(void* data, std::size_t bytes) const noexcept {
+    try {
+      const DeviceGuard guard(device_);
+      HCTR_TRY_NOTHROW(cudaMemsetAsync(data, *fill_, bytes, memory_stream(device_)));
+    } catch (const std::exception&) {  // what goes wrong with the device is said elsewhere
+    }
+  }
+
   int device_;
+  const std::optional<unsigned char> fill_ = fill_of_memory();
 };
 
 class ManagedMemoryResource final : public MemoryResource {

@@ -46,6 +46,38 @@ TEST(TableCollectionSteps, ForwardThatDoesNotWaitGivesWhatOneThatWaitsDoes) {
   }
 }
 
+/// The vectors of the second of two batches, which was planned before the first's step or behind
+/// it.
+std::vector<std::vector<float>> second_of_two(Tables& tables, bool ahead, std::uint64_t step) {
+  auto first = batches(1, kBuckets, step), second = batches(1, kBuckets, 500 + step, 40 * step);
+  const auto a = tables.plan(first);
+  tables.forward(a, kBuckets);
+  const auto planned = ahead ? tables.plan(second) : 0;
+  tables.accumulate(a, gradients(1, kBuckets, step));
+  tables.collection.release(a);
+  tables.step();
+  const auto b = ahead ? planned : tables.plan(second);
+  auto outputs = tables.forward(b, kBuckets);
+  tables.accumulate(b, gradients(1, kBuckets, step));
+  tables.collection.release(b);
+  tables.step();
+  return outputs;
+}
+
+TEST(TableCollectionSteps, ASweepMovesRowsOfABatchAheadWhenTheyHaveBegun) {
+  SparseEmbeddingHashParams sweeping = table(0, Combiner::Sum);
+  sweeping.opt_params.update_type = Update::Global;
+  Tables in_turn({sweeping});
+  setenv("HUGECTR_STREAM_DELAY_US", "300", 1);
+  Tables ahead({sweeping});
+  unsetenv("HUGECTR_STREAM_DELAY_US");
+  for (std::uint64_t step = 1; step <= 8; ++step) {
+    const auto wanted = second_of_two(in_turn, false, step);
+    EXPECT_EQ(second_of_two(ahead, true, step), wanted);
+    expect_same_rows(ahead.rows(), in_turn.rows());
+  }
+}
+
 TEST(TableCollectionSteps, AKeyThatIsNoneIsSaidByTheGradientsOfItsBatch) {
   TablesThat tables("0", {table(0, Combiner::Sum)});
   some_steps(tables, 1);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 
 #include "tests/cpp/embedding/reference_table.hpp"
 
@@ -124,6 +125,71 @@ TEST_P(ErasedRows, NumbersUsedAgainAreInvisibleUntilTheyTrain) {
   EXPECT_FALSE(all_zero(output));
   run.update(PlanSlot::Train1, std::vector<float>(kSamples * kSlots * kDim), 0.1f, 3);
   EXPECT_EQ(run.evaluate(fresh), output);
+  EXPECT_EQ(run.table().stats().rows, 96u);
+}
+
+/// The vectors of all rows that have numbers, as they lie there.
+std::vector<std::vector<float>> vectors_of(TableRun& run) {
+  std::vector<std::vector<float>> all;
+  for (std::size_t id = 0; id < run.resources().get_local_gpu_count(); ++id) {
+    const Table& part = run.table().part(id);
+    const TensorRef vectors = part.store().whole(part.size()).vectors;
+    all.emplace_back(vectors.ptr<float>(), vectors.ptr<float>() + vectors.size());
+  }
+  return all;
+}
+
+/// As TableRun::plan(), which first waits for all that was begun.
+void plan_beside(TableRun& run, HostBatch& batch, PlanSlot slot) {
+  run.resources().for_each_device_planning([&](std::size_t id) {
+    GPUResource& gpu = run.resources().get_local_gpu(id);
+    const SparseTensor keys{
+        make_ref(batch.keys.data(), {batch.keys.size()}, gpu.device()),
+        make_ref(batch.row_offsets.data(), {batch.row_offsets.size()}, gpu.device()),
+        batch.keys.size()};
+    run.group().plan(id, {&keys, 1}, slot, true);
+    gpu.plan_stream().synchronize();
+  });
+}
+
+/// A sweep reads and writes all rows below its plan's extent, free numbers among them: the plan
+/// that is made beside it writes none of these.
+TEST_P(ErasedRows, NumbersUsedAgainBeginBehindTheSweepOfTheStepBefore) {
+  SparseEmbeddingHashParams sweeping = p();
+  sweeping.opt_params = {};
+  sweeping.opt_params.optimizer = Optimizer::Adam;
+  sweeping.opt_params.update_type = Update::Global;
+  TableRun run(sweeping, devices()), twin(sweeping, devices());
+  const HostBatch gone = one_hot(0), later = one_hot(1000);
+  HostBatch fresh = one_hot(5000);
+  run.train(gone, gradient(1), 0.1f, 1);
+  run.train(later, gradient(2), 0.1f, 2);
+  run.table().erase(gone.keys, slots_of(gone));
+  run.plan(later, PlanSlot::Train0);
+  run.forward(PlanSlot::Train0);
+
+  std::promise<void> go;
+  const std::shared_future<void> gone_on = go.get_future().share();
+  std::vector<float> gradients = gradient(3);
+  float rate = 0.1f;
+  std::int64_t step = 3;
+  const std::size_t own = kSamples / devices();
+  run.resources().for_each_device([&](std::size_t id) {
+    GPUResource& gpu = run.resources().get_local_gpu(id);
+    gpu.compute_stream().submit([gone_on] { gone_on.wait(); });
+    const TensorRef part =
+        make_ref(gradients.data() + id * own * kSlots * kDim, {own, kSlots, kDim}, gpu.device());
+    run.group().backward_and_update(
+        id, PlanSlot::Train0, {&part, 1},
+        {make_ref(&rate, {1}, gpu.device()), make_ref(&step, {1}, gpu.device()), TensorRef{}});
+  });
+  const std::vector<std::vector<float>> before = vectors_of(run);
+  plan_beside(run, fresh, PlanSlot::Train1);
+  EXPECT_EQ(vectors_of(run), before) << "the step that sweeps them is yet to come";
+  go.set_value();
+  twin.plan(fresh, PlanSlot::Train0);
+  EXPECT_EQ(run.forward(PlanSlot::Train1), twin.forward(PlanSlot::Train0));
+  run.update(PlanSlot::Train1, gradient(4), 0.1f, 4);
   EXPECT_EQ(run.table().stats().rows, 96u);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/cpp/device/work_counts.hpp"
+#include "core/cpp/embedding/storage/no_room.hpp"
 #include "core/cpp/embedding/table/cached_rows.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 
@@ -33,13 +34,6 @@ class UnreliableRows final : public RowBacking {
     if (fails_) throw DeviceError("the rows at home are gone");
     rows_->move(context, cache, moves);
   }
-  void visit(const OpContext& context, std::size_t rows, const std::vector<std::uint32_t>& numbers,
-             RowUse use, const RowVisit& f) override {
-    rows_->visit(context, rows, numbers, use, f);
-  }
-  void scan(const OpContext& context, std::size_t rows, RowUse use, const RowScan& f) override {
-    rows_->scan(context, rows, use, f);
-  }
   RowArrays whole(std::size_t rows) override { return rows_->whole(rows); }
   bool overlaps(const void* begin, std::size_t bytes) const override {
     return rows_->overlaps(begin, bytes);
@@ -51,18 +45,81 @@ class UnreliableRows final : public RowBacking {
   const bool& fails_;
 };
 
+/// Rows at a home that shows copies alone and can be full, as a disk. Rows that were forgotten may
+/// not come back to it as they were.
+class RowsAsOnDisk final : public RowBacking {
+ public:
+  RowsAsOnDisk(std::unique_ptr<RowBacking> rows, const bool& is_full)
+      : rows_(std::move(rows)), is_full_(is_full) {}
+
+  void grow_to(std::size_t rows) override { rows_->grow_to(rows); }
+  void ready(const OpContext&, const TensorRef&, std::size_t, std::size_t, std::size_t) override {
+    if (is_full_) throw NoRoom("the disk is full");
+  }
+  void move(const OpContext& context, const RowArrays& cache, const RowMoves& moves) override {
+    if (is_full_) throw DeviceError("nothing was to move");
+    rows_->move(context, cache, moves);
+    context.stream->synchronize();
+    for (std::size_t i = 0; i < moves.count && !moves.leaving.empty(); ++i) {
+      EXPECT_FALSE(gone_.contains(moves.leaving.ptr<std::uint32_t>()[i]));
+    }
+    for (std::size_t i = 0; i < moves.count && !moves.coming.empty(); ++i) {
+      gone_.erase(moves.coming.ptr<std::uint32_t>()[i]);
+    }
+  }
+  bool is_whole() const override { return false; }
+  RowArrays whole(std::size_t) override { throw InvalidArgument("never in memory"); }
+  void read(std::span<const std::uint32_t> numbers, const RowArrays& to) override {
+    copy(numbers, rows_->whole(kRows), to, true);
+  }
+  void write(std::span<const std::uint32_t> numbers, const RowArrays& from) override {
+    copy(numbers, rows_->whole(kRows), from, false);
+  }
+  void forget(std::span<const std::uint32_t> numbers) override {
+    for (const std::uint32_t row : numbers) EXPECT_TRUE(gone_.insert(row).second);
+  }
+  void clear() override {
+    for (std::uint32_t row = 0; row < kRows; ++row) gone_.insert(row);
+  }
+  bool overlaps(const void* begin, std::size_t bytes) const override {
+    return rows_->overlaps(begin, bytes);
+  }
+  std::size_t host_bytes() const override { return rows_->host_bytes(); }
+
+ private:
+  void copy(std::span<const std::uint32_t> numbers, const RowArrays& home, const RowArrays& copies,
+            bool out) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] == kNoRow) continue;
+      if (!out) gone_.erase(numbers[i]);
+      for (std::size_t p = 0; p < parts_of(home).size(); ++p) {
+        float* const there = parts_of(home)[p].row<float>(numbers[i]);
+        float* const here = parts_of(copies)[p].row<float>(i);
+        const std::size_t n = parts_of(home)[p].row_size();
+        out ? std::copy_n(there, n, here) : std::copy_n(here, n, there);
+      }
+    }
+  }
+
+  std::unique_ptr<RowBacking> rows_;
+  const bool& is_full_;
+  std::set<std::uint32_t> gone_;
+};
+
 class RowStagings : public ::testing::Test {
  protected:
   struct Table {
     std::unique_ptr<RowStore> store;
-    std::vector<float> wanted;  ///< the first number of each row
+    std::vector<float> wanted;          ///< the first number of each row
+    std::set<std::uint32_t> forgotten;  ///< rows without content
     std::vector<std::uint32_t> keys, distinct;
     std::int64_t count = 0;
     StagedRows staged;
   };
 
-  /// Tables whose homes are an op's, whose home is the host's own business, and that have none.
-  enum class Kind { Op, Host, Mapped };
+  /// Tables whose homes are an op's, whose home is the host's own business, or is as a disk, and
+  /// that have none.
+  enum class Kind { Op, Host, Disk, Mapped };
 
   Table& add(Kind kind, std::size_t places) {
     const std::string name = concat("table", tables_.size());
@@ -72,6 +129,7 @@ class RowStagings : public ::testing::Test {
       table.store = make_mapped_rows(*memory, gpu_.device(), name, kParts, kRows);
     } else {
       auto home = make_host_rows(*memory, gpu_.device(), name, kParts, kRows);
+      if (kind == Kind::Disk) home = std::make_unique<RowsAsOnDisk>(std::move(home), is_full_);
       if (kind == Kind::Host) home = std::make_unique<UnreliableRows>(std::move(home), fails_);
       table.store =
           make_cached_rows(gpu_, std::move(home), name, name, kParts, places, kRows, least_ranked_);
@@ -133,13 +191,14 @@ class RowStagings : public ::testing::Test {
         const std::uint32_t place = staged.of_keys.ptr<std::uint32_t>()[i];
         if (row == kNoRow) {
           EXPECT_EQ(place, kNoRow);
-        } else {
+        } else if (!table->forgotten.contains(row)) {
           expect(staged.arrays, place, table->wanted[row]);
         }
       }
       for (std::size_t i = 0; train && i < table->distinct.size(); ++i) {
         float& value = table->wanted[table->distinct[i]];
         value += 0.5f;
+        table->forgotten.erase(table->distinct[i]);
         write(staged.arrays, staged.distinct.ptr<std::uint32_t>()[i], value);
       }
     }
@@ -161,8 +220,11 @@ class RowStagings : public ::testing::Test {
             const std::uint32_t place = visited.places ? visited.places->at(i) : rows[i];
             ASSERT_EQ(place == kNoRow, rows[i] == kNoRow);
             if (rows[i] == kNoRow) continue;
-            expect(visited.arrays, place, table->wanted[rows[i]]);
+            if (!table->forgotten.contains(rows[i])) {
+              expect(visited.arrays, place, table->wanted[rows[i]]);
+            }
             if (use == RowUse::Read) continue;
+            table->forgotten.erase(rows[i]);
             write(visited.arrays, place, table->wanted[rows[i]] += 0.25f);
           }
         });
@@ -172,8 +234,23 @@ class RowStagings : public ::testing::Test {
   void expect_all() {
     gpu_.compute_stream().synchronize();
     for (const auto& table : tables_) {
-      const RowArrays rows = table->store->whole(kRows);
-      for (std::size_t r = 0; r < kRows; ++r) expect(rows, r, table->wanted[r]);
+      table->store->scan(gpu_.compute_context(), kRows, RowUse::Read,
+                         [&](const RowArrays& rows, std::size_t first, std::size_t last) {
+                           for (std::size_t r = first; r < last; ++r) {
+                             if (table->forgotten.contains(static_cast<std::uint32_t>(r))) continue;
+                             expect(rows, r - first, table->wanted[r]);
+                           }
+                         });
+    }
+  }
+  void forget_some() {
+    gpu_.compute_stream().synchronize();
+    for (const auto& table : tables_) {
+      std::vector<std::uint32_t> rows;
+      for (std::uint32_t row = 0; row < kRows; ++row) {
+        if (random_() % 16 == 0 && table->forgotten.insert(row).second) rows.push_back(row);
+      }
+      table->store->forget(gpu_.plan_context(), ref(rows));
     }
   }
   std::uint64_t ops_of_a_plan() {
@@ -192,7 +269,7 @@ class RowStagings : public ::testing::Test {
   GPUResource& gpu_ = resources_->get_local_gpu(0);
   RowStaging staging_{gpu_};
   std::shared_ptr<Event> released_ = gpu_.create_event();
-  bool fails_ = false;
+  bool fails_ = false, is_full_ = false;
   std::size_t least_ranked_ = kLeastRanked;  ///< of tables added from here on
   std::mt19937_64 random_{7};
   std::vector<std::unique_ptr<Table>> tables_;
@@ -229,6 +306,53 @@ TEST_F(RowStagings, ThatSwapHomesAreFoundByWhoAsksForThemAtAnyTime) {
     if (random_() % 16 == 0) expect_all();
   }
   visit_some();
+  expect_all();
+}
+
+TEST_F(RowStagings, AreReadBesideTheirPlacesWhileNoneMayLeaveThose) {
+  for (const Kind kind : {Kind::Disk, Kind::Op, Kind::Disk, Kind::Mapped}) {
+    add(kind, 90);
+    least_ranked_ = 1;
+  }
+  for (std::size_t n = 0; n < 300; ++n) {
+    is_full_ = n % 20 >= 12;
+    const bool train = !is_full_ && random_() % 3 > 0;
+    stage(n % 3, 40, train);
+    step(n % 3, train);
+    if (random_() % 4 == 0) visit_some();
+    if (random_() % 16 == 0) expect_all();
+  }
+  is_full_ = true;
+  EXPECT_THROW(stage(0, 40, true), NoRoom);
+  for (const auto& table : tables_) table->store->release(0, nullptr);
+  expect_all();
+  is_full_ = false;
+  for (std::size_t n = 0; n < 10; ++n) {
+    stage(n % 2, 40, true);
+    step(n % 2, true);
+  }
+  expect_all();
+}
+
+TEST_F(RowStagings, ThatAreForgottenGoNowhereAndBeginAnew) {
+  for (const Kind kind : {Kind::Disk, Kind::Op, Kind::Host, Kind::Mapped}) {
+    add(kind, 90);
+    least_ranked_ = 1;
+  }
+  for (std::size_t n = 0; n < 400; ++n) {
+    const bool train = random_() % 3 > 0;
+    stage(n % 3, 40, train);
+    step(n % 3, train);
+    if (random_() % 4 == 0) forget_some();
+    if (random_() % 8 == 0) visit_some();
+    if (random_() % 16 == 0) expect_all();
+    if (n % 100 != 50) continue;
+    gpu_.compute_stream().synchronize();
+    for (const auto& table : tables_) {
+      table->store->clear(gpu_.plan_context());
+      for (std::uint32_t row = 0; row < kRows; ++row) table->forgotten.insert(row);
+    }
+  }
   expect_all();
 }
 

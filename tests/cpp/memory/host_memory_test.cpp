@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/cpp/base/error.hpp"
@@ -77,6 +79,22 @@ TEST(GrowableMemory, ExhaustionNamesTheOwnerAndLeavesItUsable) {
   }
   memory->grow(1 << 20);
   EXPECT_EQ(static_cast<char*>(memory->data())[5], 9);
+}
+
+/// What it is filled with is asked once: in a process of its own.
+TEST(HostMemoryDeathTest, IsFilledWithWhatTheEnvironmentSays) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  setenv("HUGECTR_FILL_MEMORY", "127", 1);
+  EXPECT_EXIT(
+      {
+        const auto memory = make_host_memory_resource();
+        const auto* const data = static_cast<unsigned char*>(memory->allocate(1000, "test"));
+        const bool filled = std::count(data, data + 1000, 127) == 1000;
+        std::exit(filled && fill_of_memory() == 127 ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+  unsetenv("HUGECTR_FILL_MEMORY");
+  EXPECT_FALSE(fill_of_memory());
 }
 
 TEST(GrowableMemory, MoreThanTheMachineHasIsRefusedBeforeItIsTouched) {

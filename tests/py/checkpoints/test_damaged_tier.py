@@ -7,7 +7,7 @@ import pytest
 from checkpoints.linked_nets import fresh, links, over_disk, saved, segment_files
 from model.nets import make_model
 from model.test_disk_tier import segments
-from model.test_tiers import course
+from model.test_tiers import assert_same_rows, course
 
 import hugectr
 from hugectr import checkpoints
@@ -25,8 +25,8 @@ NAMED = r"emb.*\.rows', byte \d+.*last checkpoint"
 
 
 @pytest.fixture(params=DAMAGE)
-def damaged(request, tmp_path, rng):
-    """A model over a disk that goes on from a checkpoint without links, its disk damaged since."""
+def damaged_run(request, tmp_path, rng):
+    """What a model is of that goes on from a checkpoint without links; its disk damaged since."""
     setup = fresh(rng, optimizer="Adam")
     plain = make_model(setup)
     course(plain, 20)
@@ -36,7 +36,12 @@ def damaged(request, tmp_path, rng):
     course(few, 30)
     for file in segments(tmp_path / "rows"):
         DAMAGE[request.param](file)
-    return few, good
+    return setup, few, good
+
+
+@pytest.fixture
+def damaged(damaged_run):
+    return damaged_run[1:]
 
 
 def published(good):
@@ -112,3 +117,23 @@ def test_segments_that_rot_after_they_were_linked(tmp_path, rng):
         few.save(tmp_path / "third", keep_last=1)
     with pytest.raises(hugectr.DataError, match=NAMED):
         few.save(tmp_path / "fourth")
+
+
+@pytest.mark.parametrize("met", [False, True])
+def test_the_same_model_resumes_from_the_last_good_one(damaged_run, met):
+    """As a new model does: rows are replaced as a whole, and damage goes with those that had it."""
+    setup, few, good = damaged_run
+    if met:
+        with pytest.raises(hugectr.DataError, match=NAMED):
+            course(few, 200)
+    few.resume(good.parent)
+    other = make_model(setup)
+    other.resume(good.parent)
+    assert course(few, 30) == course(other, 30)
+    assert_same_rows(few, other)
+    few.save(good.parent, keep_last=1)
+    newest = checkpoints.latest(good.parent)
+    assert newest != good
+    assert links(newest)
+    checkpoints.verify(newest)
+    assert hugectr.load(good.parent).step == 50

@@ -31,8 +31,11 @@ import hugectr
 FEW = 2 * BATCH * SLOTS
 
 
-def on_disk(setup, folder, places=FEW, host=4 * FEW, disk="128MB"):
-    """The same with so many places for rows on each device and in host memory."""
+def on_disk(setup, folder, places=FEW, host=3 * FEW, disk="128MB"):
+    """The same with so many places for rows on each device and in host memory.
+
+    So few that not all fit there: nobody who looks at rows pushes them to the disk.
+    """
     memory = hugectr.Memory(
         device=places * bytes_of_places(setup, 8),
         host=setup.devices * host * bytes_of_places(setup, 20),

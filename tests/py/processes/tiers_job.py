@@ -27,7 +27,7 @@ def with_few(places, name):
     """The model with so many places on a device; its folder is its own."""
     if disk is None:
         return make_model(with_places(setup, places))
-    return make_model(on_disk(setup, disk / name, places, 3 * places))
+    return make_model(on_disk(setup, disk / name, places, 9 * places // 4))
 
 
 plain, few = make_model(setup), with_few(2 * BATCH * SLOTS, "few")

@@ -180,6 +180,7 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars, std::int64_t nu
     (stays ? moving : tiered).push_back(t);
   }
   const std::vector<StagedRows> staged = stage_rows(tiered);
+  await_plans(moving);
   RowUpdates updates;
   updates.reserve(moving.size() + tiered.size());
   const auto runs_of = [&](std::size_t t) {
@@ -212,6 +213,16 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars, std::int64_t nu
   }
   updates.run(context);
   release_rows(tiered);
+}
+
+void RowGradients::await_plans(const std::vector<std::size_t>& tables) {
+  const bool any_sweeps = std::ranges::any_of(tables, [this](std::size_t t) {
+    return sweeps_untouched_rows(group_.table(t).params().opt_params);
+  });
+  if (!any_sweeps) return;
+  if (!planned_) planned_ = gpu_.create_event();
+  gpu_.plan_stream().record(*planned_);
+  gpu_.compute_stream().wait(*planned_);
 }
 
 bool RowGradients::moves(std::size_t table) const {

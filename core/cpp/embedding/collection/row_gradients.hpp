@@ -68,6 +68,8 @@ class RowGradients {
   RowRuns runs(std::size_t table) const;
   /// Tables that apply() changes.
   bool moves(std::size_t table) const;
+  /// A sweep moves rows of plans too that no step has used yet: of these tables they have begun.
+  void await_plans(const std::vector<std::size_t>& tables);
   /// Where the rows of these tables lie: of each, until release_rows().
   std::vector<StagedRows> stage_rows(const std::vector<std::size_t>& tables);
   void release_rows(const std::vector<std::size_t>& tables);
@@ -79,6 +81,7 @@ class RowGradients {
   std::optional<PlanSlot> slot_;
   RowStaging staging_;
   std::unique_ptr<Event> grouped_;   ///< compute stream: which rows an update changes
+  std::unique_ptr<Event> planned_;   ///< plan stream: new rows of all plans have their content
   std::unique_ptr<Event> staged_;    ///< plan stream: where they lie
   std::unique_ptr<Event> arrived_;   ///< move stream: they lie there
   std::shared_ptr<Event> released_;  ///< compute stream: the update has changed them

@@ -169,6 +169,7 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs, co
   LookupPlan& plan = planned(slot, outputs);
   const OpContext context = beside ? gpu_.exchange_context() : gpu_.compute_context();
   context.stream->wait(*plan.ready);
+  begin_behind_update(context, plan);
   std::vector<TensorRef> all;
   const std::span<const TensorRef> vectors = of_parts(outputs, all);
   for (std::size_t p = tables_; p < parts_.size(); ++p) {
@@ -188,6 +189,15 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs, co
   context.stream->record(*plan.released);
   if (plan.train) return;
   for (const Part& part : parts_) part.rows.store().release(plan.slot, plan.released);
+}
+
+void DeviceLookup::begin_behind_update(const OpContext& context, LookupPlan& plan) {
+  std::vector<EmbeddingInit> ops;
+  for (TablePlan& own : plan.tables) {
+    EmbeddingInit op = std::exchange(own.behind_update, {});
+    if (op.count > 0) ops.push_back(std::move(op));
+  }
+  run_several(context, std::move(ops));
 }
 
 std::vector<Shipment> DeviceLookup::backward(const OpContext& context, const LookupPlan& plan,
@@ -253,6 +263,7 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
              "': an evaluation plan can not train");
   const OpContext context = beside ? gpu_.exchange_context() : gpu_.compute_context();
   context.stream->wait(*plan.ready);
+  begin_behind_update(context, plan);
   score(context, plan, gradients, scalars.step);
   if (brought_.empty()) {
     for (const Exchange* exchange : exchanges_) {

@@ -141,6 +141,9 @@ class DeviceLookup {
   std::pair<std::size_t, std::size_t> place_of_key(const Part& part, const TablePlan& own,
                                                    std::int64_t number) const;
 
+  /// Writes what rows begin with that could not be written while the step before ran: ahead of all
+  /// that uses them, on the stream that does, which is behind that step's update.
+  static void begin_behind_update(const OpContext& context, LookupPlan& plan);
   /// Notes which rows the step uses, and which of them it is not to train.
   void score(const OpContext& context, const LookupPlan& plan, std::span<const TensorRef> gradients,
              const TensorRef& step) const;

@@ -151,13 +151,14 @@ void DeviceLookup::stage(LookupPlan& plan) {
     own.staged = std::move(staged[t]);
     own.rounding = rows.rounding(own.unique_rows.ref(), own.extent.rows);
     own.stamps = rows.stamps(own.extent.rows);
+    own.behind_update = {};
     if (!plan.train) continue;
     if (own.extent.rows > rows.size()) {  // of a plan that is submitted before they are known
       rows.content_of_new(own.key_count(), own.staged, new_rows);
       continue;
     }
-    rows.first_content(own.before, own.staged, true,
-                       rows.store().moves() ? behind_moves : new_rows);
+    own.behind_update = rows.first_content_ahead(own.before, own.staged,
+                                                 rows.store().moves() ? behind_moves : new_rows);
   }
   run_several(context, std::move(new_rows));
   if (!moves_rows()) return;

@@ -21,12 +21,13 @@ std::vector<PlannedRows> DeviceLookup::planned_rows(PlanSlot slot) const {
 
 void DeviceLookup::sum_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
                                  std::span<const TensorRef> sums) {
-  const LookupPlan& plan = planned(slot, gradients);
+  LookupPlan& plan = planned(slot, gradients);
   HCTR_CHECK(plan.train, owner_, ": an evaluation plan has no gradients");
   HCTR_CHECK(sums.size() == parts_.size(), "a group of ", parts_.size(), " tables got sums of ",
              sums.size());
   const OpContext context = gpu_.compute_context();
   context.stream->wait(*plan.ready);
+  begin_behind_update(context, plan);
   std::vector<EmbeddingGradient> ops;
   ops.reserve(parts_.size());
   for (const Exchange* exchange : exchanges_) {

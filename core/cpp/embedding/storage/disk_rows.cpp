@@ -2,41 +2,15 @@
 #include "core/cpp/embedding/storage/disk_rows.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
-
-#include "core/cpp/embedding/storage/no_room.hpp"
 
 namespace hugectr {
 namespace {
-
-/// Rows written behind at a time take about this.
-constexpr std::size_t kWriteBehindBytes = std::size_t{1} << 20;
 
 std::size_t bytes_of(std::span<const RowColumn> columns) {
   std::size_t bytes = 0;
   for (const RowColumn& column : columns) bytes += column.bytes;
   return bytes;
-}
-
-void gather_row(std::span<const RowColumn> columns, std::size_t place, std::byte* record) {
-  for (const RowColumn& column : columns) {
-    std::memcpy(record, column.data + place * column.bytes, column.bytes);
-    record += column.bytes;
-  }
-}
-
-void scatter_row(std::span<const RowColumn> columns, std::size_t place, const std::byte* record) {
-  for (const RowColumn& column : columns) {
-    std::memcpy(column.data + place * column.bytes, record, column.bytes);
-    record += column.bytes;
-  }
-}
-
-void clear_row(std::span<const RowColumn> columns, std::size_t place) {
-  for (const RowColumn& column : columns) {
-    std::memset(column.data + place * column.bytes, 0, column.bytes);
-  }
 }
 
 }  // namespace
@@ -95,24 +69,6 @@ std::uint32_t DiskRows::take_place() {
 void DiskRows::give_back(std::uint32_t at) {
   places_[at].mapped = places_[at].changed = false;
   let_go(at);
-}
-
-void DiskRows::raise_failure() {
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-}
-
-void DiskRows::raise_failure_or_retry(Lock& lock) {
-  try {
-    raise_failure();
-  } catch (const NoRoom&) {
-    // Somebody may have made room since: what counts is whether it can be written now.
-    const std::uint64_t before = attempts_;
-    ++retrying_;
-    work_.notify_all();
-    progress_.wait(lock, [&] { return stop_ || attempts_ != before || lists_.size(kDirty) == 0; });
-    --retrying_;
-    raise_failure();
-  }
 }
 
 bool DiskRows::has_room(std::size_t missing) const {
@@ -219,12 +175,13 @@ void DiskRows::unpin(std::span<const std::uint32_t> places, bool changed) {
 }
 
 void DiskRows::read(std::span<const std::uint32_t> rows, std::span<const RowColumn> to) {
-  Lock lock(mutex_);
-  raise_failure_or_retry(lock);
+  const Lock lock(mutex_);
+  raise_failure_of_disk();
   std::vector<std::uint32_t> missing;
   std::vector<std::size_t> indices;
   std::vector<std::byte> record(store_->shape().row_bytes());
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] == kPassedOver) continue;
     const std::uint32_t place = find(rows[i]);
     if (place == Lists::kNone) {
       clear_row(to, i);
@@ -243,11 +200,10 @@ void DiskRows::write(std::span<const std::uint32_t> rows, std::span<const RowCol
   if (rows.empty()) return;
   Lock lock(mutex_);
   raise_failure_or_retry(lock);
-  place_of_.grow_to(std::size_t{*std::max_element(rows.begin(), rows.end())} + 1);
   std::vector<std::uint32_t> missing;
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (find(rows[i]) != Lists::kNone) continue;
+    if (rows[i] == kPassedOver || find(rows[i]) != Lists::kNone) continue;
     missing.push_back(rows[i]);
     indices.push_back(i);
   }
@@ -255,7 +211,7 @@ void DiskRows::write(std::span<const std::uint32_t> rows, std::span<const RowCol
   // After what can fail.
   std::vector<std::byte> record(store_->shape().row_bytes());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::uint32_t at = find(rows[i]);
+    const std::uint32_t at = rows[i] == kPassedOver ? Lists::kNone : find(rows[i]);
     if (at == Lists::kNone) continue;
     gather_row(from, i, record.data());
     hold(at);
@@ -286,22 +242,19 @@ void DiskRows::forget(std::span<const std::uint32_t> rows) {
   store_->forget(rows);
 }
 
-void DiskRows::flush() {
+void DiskRows::clear() {
   Lock lock(mutex_);
-  flushing_ = true;
-  try {
-    raise_failure_or_retry(lock);
-    do {
-      raise_failure();
-      work_.notify_all();
-      if (lists_.size(kDirty) == 0 && writing_ == 0) break;
-      progress_.wait(lock);
-    } while (!stop_);
-  } catch (...) {
-    flushing_ = false;
-    throw;
+  while (writing_ > 0 && !stop_) progress_.wait(lock);
+  lists_ = Lists(places_.size());
+  for (std::uint32_t at = 0; at < places_.size(); ++at) {
+    if (places_[at].mapped) place_of_[places_[at].row] = 0;
+    places_[at] = {};
+    lists_.push_newest(kFree, at);
   }
-  flushing_ = false;
+  pinned_ = 0;
+  failure_ = nullptr;
+  store_->clear();
+  progress_.notify_all();
 }
 
 StoredRows DiskRows::stored(std::span<const std::uint32_t> rows) {
@@ -313,71 +266,6 @@ StoredRows DiskRows::stored(std::span<const std::uint32_t> rows) {
     if (at != Lists::kNone && places_[at].changed) found.at[i] = {};
   }
   return found;
-}
-
-bool DiskRows::wants_cleaning() const {
-  if (lists_.size(kDirty) == 0 || failure_) return false;
-  const std::size_t available = lists_.size(kFree) + lists_.size(kClean);
-  return flushing_ || retrying_ > 0 || available < std::max(wanted_, places_.size() / 8);
-}
-
-void DiskRows::write_behind() {
-  Lock lock(mutex_);
-  for (;;) {
-    work_.wait(lock, [&] { return stop_ || wants_cleaning(); });
-    if (stop_) return;
-    clean(lock);
-    progress_.notify_all();
-  }
-}
-
-void DiskRows::clean(Lock& lock) {
-  const std::size_t row_bytes = store_->shape().row_bytes();
-  const std::size_t most = std::max(
-      kWriteBehindBytes / store_->shape().bytes() * store_->shape().capacity(), std::size_t{1});
-  std::vector<std::uint32_t> rows, chosen;
-  std::vector<std::byte> records;
-  std::size_t count = 0;
-  try {
-    count = std::min(most, lists_.size(kDirty));
-    rows.reserve(count);
-    chosen.reserve(count);
-    records.resize(count * row_bytes);
-  } catch (const std::bad_alloc&) {
-    failure_ = std::current_exception();
-    ++attempts_;
-    return;
-  }
-  while (chosen.size() < count) {
-    const std::uint32_t at = lists_.oldest(kDirty);
-    lists_.take_out(kDirty, at);
-    Place& place = places_[at];
-    place.writing = true;
-    place.changed = false;  // whoever changes it from now on says so
-    gather_row(columns_, at, &records[rows.size() * row_bytes]);
-    rows.push_back(place.row);
-    chosen.push_back(at);
-  }
-  writing_ += chosen.size();
-  lock.unlock();
-  std::exception_ptr failure;
-  try {
-    store_->write(rows, [&](std::size_t i, std::byte* row) {
-      std::memcpy(row, &records[i * row_bytes], row_bytes);
-    });
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  lock.lock();
-  writing_ -= chosen.size();
-  for (const std::uint32_t at : chosen) {
-    Place& place = places_[at];
-    place.writing = false;
-    place.changed |= failure != nullptr;  // nothing left memory
-    if (listed(place)) lists_.push_newest(list_of(place), at);
-  }
-  if (failure) failure_ = failure;
-  ++attempts_;
 }
 
 DiskRowCounts DiskRows::counts() const {

@@ -12,15 +12,10 @@
 #include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/embedding/storage/growing_array.hpp"
 #include "core/cpp/embedding/storage/place_lists.hpp"
+#include "core/cpp/embedding/storage/row_columns.hpp"
 #include "core/cpp/embedding/storage/segment_store.hpp"
 
 namespace hugectr {
-
-/// One part of rows in memory: that of place p is the `bytes` from data + p * bytes on.
-struct RowColumn {
-  std::byte* data = nullptr;
-  std::size_t bytes = 0;
-};
 
 /// What a DiskRows has done.
 struct DiskRowCounts {
@@ -38,8 +33,8 @@ struct DiskRowCounts {
 /// Errors are those of the SegmentStore, and OutOfMemory when the rows that are pinned at once need
 /// more places. A call that throws has changed nothing (write(): no row but those of the call), and
 /// the next one tries again. An error of the thread is thrown by the next call that needs the
-/// disk; that the disk was full only if it still is. Any thread may call. Rows of a call are
-/// distinct.
+/// disk; that the disk was full only if it still is, and by no call that reads alone. Any thread
+/// may call. Rows of a call are distinct.
 class DiskRows {
  public:
   /// `columns` hold `places` rows, belong to the caller, and are its to write to only where rows
@@ -59,12 +54,16 @@ class DiskRows {
   /// `changed`: what lies there is the row's new content.
   void unpin(std::span<const std::uint32_t> places, bool changed);
 
-  /// Rows out and in without a place of theirs: rows[i] to or from place i of such columns. Moves
-  /// no row in or out of memory.
+  /// Rows out and in without a place of theirs: rows[i] to or from place i of such columns;
+  /// kPassedOver is no row. Moves no row in or out of memory.
+  static constexpr std::uint32_t kPassedOver = UINT32_MAX;
   void read(std::span<const std::uint32_t> rows, std::span<const RowColumn> to);
   void write(std::span<const std::uint32_t> rows, std::span<const RowColumn> from);
-  /// The rows, none of them pinned, are zero again.
+  /// The rows, none of them pinned, are zero again: what was changed is not written.
   void forget(std::span<const std::uint32_t> rows);
+  /// All rows are, pinned or not, and no error of theirs is heard of any more. Nobody works on
+  /// them.
+  void clear();
 
   /// Writes all that was changed and is not pinned; what then is in the store is everything.
   void flush();
@@ -98,6 +97,7 @@ class DiskRows {
   std::uint32_t take_place();
   void give_back(std::uint32_t place);
   void raise_failure();
+  void raise_failure_of_disk();
   void raise_failure_or_retry(Lock& lock);
   bool has_room(std::size_t missing) const;
   void wait_for_room(Lock& lock, std::size_t missing);

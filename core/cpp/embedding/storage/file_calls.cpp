@@ -41,10 +41,11 @@ void throw_file_error(const std::string& what, const std::string& table, const s
   const std::string text = concat("table '", table, "': ", what, " '", path, "', byte ", offset,
                                   ": ", std::strerror(code));
   if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
-    throw NoRoom(concat(text,
-                        "; no row is lost: make room there (checkpoints that share segments hold "
-                        "theirs) or raise the limit, and training goes on; evicting rows does "
-                        "not help"));
+    throw NoRoom(
+        concat(text,
+               "; no row is lost, and all but training goes on: make room there (checkpoints "
+               "that share segments hold theirs), raise the limit or evict rows "
+               "(Model.evict), and training does too"));
   }
   throw DataError(concat(text,
                          "; look at the disk (its cable, its log, its file system), then go on "

@@ -18,8 +18,8 @@ std::uint32_t SegmentLedger::begin_segment(bool for_sweeping) {
     throw NoRoom(concat(
         "table '", kind_.table, "': its ", most_segments_, " segments of ", kind_.bytes,
         " bytes on disk are full, with ", rows_alive_,
-        " rows; no row is lost: build the model with a larger budget in Memory(disk=), or with "
-        "fewer rows, and resume it; evicting rows does not help"));
+        " rows; no row is lost: evict rows (Model.evict), and training goes on, or save the model "
+        "and resume it in one with a larger budget in Memory(disk=)"));
   }
   ++counted_;
   return next_++;
@@ -107,6 +107,13 @@ void SegmentLedger::forget(std::span<const std::uint32_t> rows) {
   const std::scoped_lock lock(mutex_);
   for (const std::uint32_t row : rows) {
     if (row < index_.size()) leave(std::exchange(index_[row], RowLocation{}));
+  }
+}
+
+void SegmentLedger::clear() {
+  const std::scoped_lock lock(mutex_);
+  for (std::size_t row = 0; row < index_.size(); ++row) {
+    leave(std::exchange(index_[row], RowLocation{}));
   }
 }
 

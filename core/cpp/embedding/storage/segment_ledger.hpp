@@ -60,6 +60,7 @@ class SegmentLedger {
   void move(std::span<const std::uint32_t> rows, std::span<const RowLocation> from,
             std::span<const RowLocation> to, std::size_t groups);
   void forget(std::span<const std::uint32_t> rows);
+  void clear();  ///< all rows are forgotten
 
   RowLocation find(std::uint32_t row) const;
   /// Sorts what is asked for into reads of at most `most_groups`; rows that are nowhere are left

@@ -127,6 +127,16 @@ void SegmentStore::forget(std::span<const std::uint32_t> rows) {
   if (ledger_.any_due()) sweep_.nudge();
 }
 
+void SegmentStore::clear() {
+  const std::scoped_lock lock(writing_);
+  {
+    const SegmentSweep::Pause pause(sweep_);
+    ledger_.clear();
+    head_.seal();  // what is written next may not follow damage
+  }
+  sweep_.begin_anew();
+}
+
 void SegmentStore::sync() {
   const std::scoped_lock lock(writing_);
   const SegmentSweep::Pause pause(sweep_);
@@ -138,8 +148,9 @@ void SegmentStore::check_undamaged() const {
   for (const auto& [number, segment] : ledger_.segments()) {
     if (segment.alive == 0) continue;  // what it had is elsewhere, or was erased
     if (const std::string found = segment.file->damage(); !found.empty()) {
-      throw DataError(concat("nothing is saved of a table that has lost rows: ", found,
-                             "; build the model again and resume it from there"));
+      throw DataError(
+          concat("nothing is saved of a table that has lost rows: ", found,
+                 "; resume the model from there, or build the model again and resume that"));
     }
   }
 }

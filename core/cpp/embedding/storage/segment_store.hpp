@@ -72,6 +72,8 @@ class SegmentStore {
   void read(std::span<const std::uint32_t> rows, const RowTarget& target);
   /// The rows are as if they had never been written.
   void forget(std::span<const std::uint32_t> rows);
+  /// The same of all rows; what was wrong with their segments is wrong no more, for those go.
+  void clear();
   /// Waits until everything written would survive a loss of power, and for the sweep.
   void sync();
 

@@ -42,6 +42,14 @@ bool SegmentSweep::make_room(std::uint64_t swept_before) {
   return swept_ != swept_before;
 }
 
+void SegmentSweep::begin_anew() {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t mine = ++asked_;
+  asked_for_.notify_all();
+  answered_for_.wait(lock, [&] { return stop_ || answered_ >= mine; });
+  failure_ = nullptr;
+}
+
 void SegmentSweep::raise_failure() {
   std::unique_lock lock(mutex_);
   if (const std::exception_ptr failure = std::exchange(failure_, nullptr)) {

@@ -24,6 +24,9 @@ class SegmentSweep {
   /// Room is short: sweeps at least one segment, if any is worth it, before it returns. False if
   /// none has gone since there were `swept_before`.
   bool make_room(std::uint64_t swept_before);
+  /// All rows were forgotten: when it returns their segments are gone, and what went wrong with
+  /// them is thrown no more.
+  void begin_anew();
   /// While it lives nothing is swept, and no segment is open for sweeping.
   class Pause {
    public:

@@ -28,6 +28,10 @@ inline constexpr std::size_t kLeastRanked = std::size_t{1} << 18;
 /// permutation; whole() and scan() put the home in order first, which costs a pass over the rows
 /// that have swapped since the last time.
 ///
+/// Over a home that is not whole (a disk) who visits rows gets copies of them (row_copies.hpp), and
+/// nothing goes home for that. A plan that only reads, whose rows find no places since the disk is
+/// full and nothing can leave, has them copied beside the places (rows_beside.hpp).
+///
 /// A training plan pins its rows until the training plan after the next one is staged, so that
 /// staging does not wait for the step under way: places must hold the rows of two plans. An
 /// evaluation changes no count. Which rows lie where depends on the plans alone, never on timing,

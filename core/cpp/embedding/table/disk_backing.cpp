@@ -20,8 +20,8 @@
 namespace hugectr {
 namespace {
 
-/// Rows that are visited at a time take about this.
-constexpr std::size_t kVisitBytes = std::size_t{8} << 20;
+static_assert(kNoRow == DiskRows::kPassedOver);
+
 constexpr std::size_t kMostSegmentBytes = std::size_t{64} << 20;
 
 std::vector<RowColumn> columns_of(const RowArrays& arrays) {
@@ -150,37 +150,23 @@ class DiskBacking final : public RowBacking {
     }
   }
 
-  void visit(const OpContext&, std::size_t, const std::vector<std::uint32_t>& numbers, RowUse use,
-             const RowVisit& f) override {
+  void read(std::span<const std::uint32_t> numbers, const RowArrays& to) override {
     raise_if_broken();
-    const GrowableRows scratch = grown(std::max<std::size_t>(numbers.size(), 1), " being visited");
-    const RowArrays arrays = scratch.arrays(std::max<std::size_t>(numbers.size(), 1));
-    const std::vector<RowColumn> columns = columns_of(arrays);
-    std::vector<std::uint32_t> rows, places;
-    for (const std::uint32_t row : numbers) {
-      places.push_back(row == kNoRow ? kNoRow : static_cast<std::uint32_t>(rows.size()));
-      if (row != kNoRow) rows.push_back(row);
-    }
-    disk_.read(rows, columns);
-    f({arrays, &places});
-    if (use == RowUse::Write) disk_.write(rows, columns);
+    disk_.read(numbers, columns_of(to));
   }
-  std::size_t most_visited() const override {
-    return std::max<std::size_t>(kVisitBytes / parts_.row_bytes(), 1);
-  }
-  void scan(const OpContext&, std::size_t rows, RowUse use, const RowScan& f) override {
+  void write(std::span<const std::uint32_t> numbers, const RowArrays& from) override {
     raise_if_broken();
-    const std::size_t most = std::min(most_visited(), std::max<std::size_t>(rows, 1));
-    const GrowableRows scratch = grown(most, " being scanned");
-    for (std::size_t first = 0; first < rows; first += most) {
-      const std::size_t last = std::min(rows, first + most);
-      const RowArrays arrays = scratch.arrays(last - first);
-      std::vector<std::uint32_t> numbers(last - first);
-      std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
-      disk_.read(numbers, columns_of(arrays));
-      f(arrays, first, last);
-      if (use == RowUse::Write) disk_.write(numbers, columns_of(arrays));
-    }
+    disk_.write(numbers, columns_of(from));
+  }
+  void forget(std::span<const std::uint32_t> numbers) override {
+    if (broken_) return;  // of a move that failed nobody knows which rows are where
+    let_ready_go();
+    disk_.forget(numbers);
+  }
+  void clear() override {
+    ready_.clear();
+    disk_.clear();
+    broken_ = nullptr;
   }
   std::optional<StoredRows> stored(const std::vector<std::uint32_t>& numbers) override {
     raise_if_broken();

@@ -29,13 +29,6 @@ class HostRows final : public RowBacking {
                     .count = static_cast<std::int64_t>(moves.count)};
   }
 
-  void visit(const OpContext&, std::size_t rows, const std::vector<std::uint32_t>&, RowUse,
-             const RowVisit& f) override {
-    f({rows_.arrays(rows), nullptr});
-  }
-  void scan(const OpContext&, std::size_t rows, RowUse, const RowScan& f) override {
-    f(rows_.arrays(rows), 0, rows);
-  }
   RowArrays whole(std::size_t rows) override { return rows_.arrays(rows); }
 
   bool overlaps(const void* begin, std::size_t bytes) const override {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,18 +51,27 @@ class RowBacking {
     return std::nullopt;
   }
 
-  /// As of a RowStore, of what was given here.
-  virtual void visit(const OpContext& context, std::size_t rows,
-                     const std::vector<std::uint32_t>& numbers, RowUse use, const RowVisit& f) = 0;
-  virtual std::size_t most_visited() const { return SIZE_MAX; }
-  virtual void scan(const OpContext& context, std::size_t rows, RowUse use, const RowScan& f) = 0;
-  virtual RowArrays whole(std::size_t rows) = 0;
+  /// Whether all rows lie in memory that ops of the device reach, each at the place of its number.
   virtual bool is_whole() const { return true; }
+  /// That memory, of rows 0 .. rows - 1. Throws InvalidArgument where there is none.
+  virtual RowArrays whole(std::size_t rows) = 0;
+
+  // Of homes that are not whole. Row numbers[i] is at place i of memory that the host reaches;
+  // kNoRow is passed over. No row moves for it.
+
+  /// A home that is full keeps nobody from reading.
+  virtual void read(std::span<const std::uint32_t> /*numbers*/, const RowArrays& /*to*/) {}
+  virtual void write(std::span<const std::uint32_t> /*numbers*/, const RowArrays& /*from*/) {}
   /// As of a RowStore, of what was given here.
   virtual std::optional<StoredRows> stored(const std::vector<std::uint32_t>& /*numbers*/) {
     return std::nullopt;
   }
   virtual void check_undamaged() const {}
+
+  /// These rows have no content any more, and need no room. No move is under way.
+  virtual void forget(std::span<const std::uint32_t> /*numbers*/) {}
+  /// The same of all rows, whatever went wrong with them.
+  virtual void clear() {}
 
   virtual bool overlaps(const void* begin, std::size_t bytes) const = 0;
   virtual std::size_t host_bytes() const = 0;

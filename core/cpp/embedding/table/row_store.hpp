@@ -117,6 +117,11 @@ class RowStore {
   }
   /// Throws DataError when rows on a disk are known to be damaged, so that nothing may be saved.
   virtual void check_undamaged() const {}
+  /// These rows (n, uint32, on the device; each once) have no content any more: their places are
+  /// free, and nobody keeps them. No plan holds them. Waits.
+  virtual void forget(const OpContext& /*context*/, const TensorRef& /*rows*/) {}
+  /// The same of all rows, whatever went wrong with them. Waits.
+  virtual void clear(const OpContext& /*context*/) {}
   /// Whether `whole` is where steps write: what may be handed out as a view that stays.
   virtual bool in_place() const = 0;
 

@@ -109,6 +109,20 @@ void Table::first_content(const HashTable::State& before, const StagedRows& wher
   }
 }
 
+EmbeddingInit Table::first_content_ahead(const HashTable::State& before, const StagedRows& where,
+                                         std::vector<EmbeddingInit>& ops) const {
+  const TensorRef reused = reused_since(before);
+  if (reused.empty() || !sweeps_untouched_rows(spec_.opt_params)) {
+    first_content(before, where, true, ops);
+    return {};
+  }
+  ops.push_back(births_of(reused, 0, reused.size()));
+  if (before.rows < size()) {
+    ops.push_back(content({}, before.rows, size(), where, true, births(size())));
+  }
+  return content(reused, 0, size(), where, true, {});
+}
+
 void Table::content_of_new(std::size_t keys, const StagedRows& where,
                            std::vector<EmbeddingInit>& ops) const {
   if (keys == 0) return;
@@ -129,20 +143,20 @@ void Table::first_states(const OpContext& context, const TensorRef& places,
   run(context, content(places, 0, shown, where, false, {}));
 }
 
+EmbeddingInit Table::births_of(const TensorRef& rows, std::size_t first, std::size_t count) const {
+  return {.rows = rows,
+          .row_keys = index_.row_keys(size()),
+          .births = births(size()),
+          .first = static_cast<std::int64_t>(first),
+          .count = static_cast<std::int64_t>(count),
+          .birth = birth_};
+}
+
 void Table::first_births(const OpContext& context, const HashTable::State& before) const {
-  if (births_.max_rows() == 0) return;
-  const auto begin = [&](const TensorRef& rows, std::size_t first, std::size_t count) {
-    if (count == 0) return;
-    run(context, EmbeddingInit{.rows = rows,
-                               .row_keys = index_.row_keys(size()),
-                               .births = births(size()),
-                               .first = static_cast<std::int64_t>(first),
-                               .count = static_cast<std::int64_t>(count),
-                               .birth = birth_});
-  };
+  if (!has_gaps()) return;
   const TensorRef reused = reused_since(before);
-  if (!reused.empty()) begin(reused, 0, reused.size());
-  begin({}, before.rows, size() - before.rows);
+  if (!reused.empty()) run(context, births_of(reused, 0, reused.size()));
+  if (before.rows < size()) run(context, births_of({}, before.rows, size() - before.rows));
 }
 
 RowRounding Table::rounding(const TensorRef& numbers, std::size_t rows) const {
@@ -189,12 +203,7 @@ void Table::keep_births() {
   births_.grow_to(size());  // visible rows were there from the beginning: 0
   // Rows that were planned and never trained are not; content they have.
   const std::size_t first = visible().rows;
-  if (first == size()) return;
-  run(gpu_.plan_context(), EmbeddingInit{.row_keys = index_.row_keys(size()),
-                                         .births = births(size()),
-                                         .first = static_cast<std::int64_t>(first),
-                                         .count = static_cast<std::int64_t>(size() - first),
-                                         .birth = birth_});
+  if (first < size()) run(gpu_.plan_context(), births_of({}, first, size() - first));
 }
 
 void Table::erase(const TensorRef& rows) {
@@ -207,8 +216,11 @@ void Table::erase(const TensorRef& rows) {
   if (keeps_scores()) run(context, ClearScores{.rows = rows, .scores = scores(size())});
   context.stream->synchronize();
   ++generation_;
-  const std::lock_guard lock(shown_);
-  visible_.live -= rows.size();
+  {
+    const std::lock_guard lock(shown_);
+    visible_.live -= rows.size();
+  }
+  store_->forget(context, rows);
 }
 
 void Table::reset() {
@@ -221,6 +233,7 @@ void Table::reset() {
   context.stream->synchronize();
   show({0, 0, birth_});
   ++generation_;
+  store_->clear(context);
 }
 
 void Table::keep_stamps() {

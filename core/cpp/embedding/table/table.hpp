@@ -59,7 +59,9 @@ struct RowExtent {
 /// It finds and holds what it is given and does not know which rows are elsewhere.
 ///
 /// Who touches what: the index only the plan stream; rows that have not trained only the plan
-/// stream, the others only the stream that computes. That is why planning may overlap training.
+/// stream, the others only the stream that computes. That is why planning may overlap training. An
+/// update that sweeps moves all rows below its plan's extent, whoever has their numbers: those that
+/// were free begin on the stream that computes (first_content_ahead()).
 class Table {
  public:
   Table(TableSpec spec, RowBudget budget, GPUResource& gpu);
@@ -120,6 +122,12 @@ class Table {
   /// begun, where they lie; without `vectors` only their states.
   void first_content(const HashTable::State& before, const StagedRows& where, bool vectors,
                      std::vector<EmbeddingInit>& ops) const;
+  /// The same for a plan, all that may be written while the step before it runs. A step whose
+  /// update sweeps moves every row below its extent, those of free numbers too: of them only the
+  /// births are written, and what writes the rest is returned, for the stream that updates to run
+  /// ahead of the plan's step. Of no rows: nothing is left.
+  EmbeddingInit first_content_ahead(const HashTable::State& before, const StagedRows& where,
+                                    std::vector<EmbeddingInit>& ops) const;
   /// The same in parts, of rows that are visited a few at a time: first states of those that lie at
   /// these places (n, uint32), and the births of all.
   void first_states(const OpContext& context, const TensorRef& places, RowArrays arrays) const;
@@ -198,6 +206,8 @@ class Table {
   /// First content of the rows that are named, or else of [first, last).
   EmbeddingInit content(const TensorRef& rows, std::size_t first, std::size_t last,
                         const StagedRows& where, bool vectors, const TensorRef& births) const;
+  /// Only the births of the rows that are named, or else of first, first + 1, ...
+  EmbeddingInit births_of(const TensorRef& rows, std::size_t first, std::size_t count) const;
   void keep_births();
   static TensorRef vector(const GrowableTensor& tensor, std::size_t rows) {
     TensorRef ref = tensor.ref(0, rows);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/storage/disk_rows.hpp"
 
+#include <chrono>
 #include <cmath>
+#include <fstream>
 #include <thread>
 
 #include "core/cpp/embedding/storage/no_room.hpp"
@@ -312,6 +314,100 @@ TEST(DiskRows, WhatIsReservedIsPinnedWithoutTheDisk) {
   both.disk.reserve(60);
   both.put(range(200, 260), random);
   both.read(range(0, 300));
+}
+
+TEST(DiskRows, AFullDiskKeepsNobodyFromReading) {
+  const Folder folder;
+  StoreSettings settings = small_store(folder / "rows");
+  const auto disk = std::make_shared<BadDisk>();
+  settings.files = disk;
+  Both both(settings, 100);
+  both.grow(1000);
+  std::mt19937 random(1);
+  for (std::uint32_t first = 0; first < 400; first += 50)
+    both.put(range(first, first + 50), random);
+  both.disk.flush();
+  both.put(range(0, 80), random);
+  disk->reserves = false;
+  disk->room = 0;
+  EXPECT_THROW(both.disk.reserve(60), NoRoom);
+  for (int i = 0; i < 3; ++i) {  // whether the thread has tried again or not
+    both.read(range(0, 400));
+    EXPECT_THROW(both.disk.reserve(60), NoRoom);
+    EXPECT_EQ(both.disk.stored(range(0, 400)).at.size(), 400U);
+  }
+  both.forget(range(0, 80));  // what was not written needs no room
+  both.disk.reserve(60);
+  both.put(range(100, 160), random);
+  both.read(range(0, 400));
+  disk->room = INT64_MAX;
+  both.disk.flush();
+  both.read(range(0, 1000));
+}
+
+TEST(DiskRows, ThatAreForgottenAreOnNoDisk) {
+  const Folder folder;
+  Both both(small_store(folder / "rows"), 100);
+  both.grow(2000);
+  std::mt19937 random(1);
+  for (std::uint32_t first = 0; first < 2000; first += 50) {
+    both.put(range(first, first + 50), random);
+  }
+  both.disk.flush();
+  EXPECT_EQ(both.disk.counts().store.rows, 2000U);
+  const std::uint64_t before = both.disk.counts().store.segment_bytes;
+  both.forget(range(0, 1900));
+  EXPECT_EQ(both.disk.counts().store.rows, 100U);
+  // The sweep takes them in its own time.
+  const auto half_gone = [&] { return 2 * both.disk.counts().store.segment_bytes < before; };
+  for (int i = 0; i < 500 && !half_gone(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_TRUE(half_gone());
+  both.read(range(0, 2000));
+}
+
+TEST(DiskRows, BeginAnewWhateverWentWrong) {
+  for (int seed = 0; seed < times(8, 40); ++seed) {
+    const Folder folder;
+    StoreSettings settings = small_store(folder / "rows");
+    const auto disk = std::make_shared<BadDisk>();
+    settings.files = disk;
+    Both both(settings, 200);
+    both.grow(2000);
+    std::mt19937 random(seed);
+    for (std::uint32_t first = 0; first < 2000; first += 100) {
+      both.put(range(first, first + 100), random);
+    }
+    std::vector<std::uint32_t> pinned(20);
+    both.disk.pin(range(0, 20), DiskRows::Want::Content, pinned);  // by a move that has failed
+    for (const std::string& path : segments_in(folder / "rows")) {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      const std::vector<char> other(300, 'x');
+      for (int group = 1; group < 9; ++group) {
+        file.seekp(4096 * group + 500).write(other.data(), 300);
+      }
+    }
+    std::vector<std::uint32_t> places(150);
+    EXPECT_THROW(both.disk.pin(range(500, 650), DiskRows::Want::Content, places), DataError);
+    EXPECT_THROW(both.disk.check_undamaged(), DataError);
+    if (seed % 2 == 1) disk->writes_until_error = 0;
+    both.put(range(1000, 1100), random);
+    both.disk.clear();
+    disk->writes_until_error = -1;
+    for (auto& row : both.all) row.assign(kRowBytes, std::byte{0});
+    EXPECT_EQ(both.disk.counts().store.rows, 0U);
+    both.disk.check_undamaged();
+    both.read(range(0, 2000));
+    for (int round = 0; round < 40; ++round) {
+      both.step(own_rows(random, 2000, 0, 1, 100), random);
+    }
+    both.disk.flush();
+    both.disk.check_undamaged();
+    const StoredRows stored = both.disk.stored(range(0, 2000));
+    for (const auto& [number, hold] : stored.segments) hold->file().verify(true);
+    both.read(range(0, 2000));
+  }
 }
 
 TEST(DiskRows, ABrokenDiskIsHeardAndLosesNothing) {
