@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 
 from hugectr import _core, processes
-from hugectr.base import log
 from hugectr.base.arguments import check_names
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
+from hugectr.model.compiled_log import log_compiled
 from hugectr.model.placing import frequent_of, placements_of, rows_of_plan
 from hugectr.model.same_model import same_model, same_plan
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.balance import spread
+from hugectr.plan.placements import PlacementPlan
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 from hugectr.spec.collection_layers import collection_parts, rename_tensor
@@ -28,7 +30,6 @@ from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.model_arguments import model_arguments
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.placement import Placement
-from hugectr.spec.precision import warn_of_small_scale
 from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import Solver
@@ -248,13 +249,21 @@ class Graph:
         reader = self.reader_params.to_spec(self.input)
         self._session = _core.Session(solver, reader, model, self.processes, self._turn)
         processes.end_with_job(self._session)
-        self._log_compiled(solver["device"])
+        log_compiled(self, solver["device"])
 
-    def place_tables(self) -> None:
-        """Find out where the solver's plan places the tables, which is known from then on."""
+    def place_tables(self, plan: PlacementPlan | None = None) -> None:
+        """Find out where the solver's plan, or this one, places the tables: known from then on."""
         if self._planned is None:
-            self._planned = placements_of(self)
+            self._planned = placements_of(self, plan)
             self._frequent = frequent_of(self, self._planned)
+
+    def placed_by(self, plan: PlacementPlan) -> Graph:
+        """The graph as this plan places it, where nothing has been placed yet; else itself."""
+        if self._planned is not None:
+            return self
+        placed = copy(self)
+        placed.place_tables(plan)
+        return placed
 
     def to_spec(self) -> _core.ModelSpec:
         """What was added, as the core takes it."""
@@ -319,23 +328,6 @@ class Graph:
         if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": 0}
         return spec
-
-    def _log_compiled(self, device: str) -> None:
-        log.info(f"Global seed is {self.session.seed()}")
-        for i in self.solver.vvgpu[0]:
-            log.info(f"Device {i}: {'CPU (virtual device)' if device == 'cpu' else 'CUDA'}")
-        log.info(f"num of DataReader workers: {self.reader_params.num_workers}")
-        for embedding in self.embeddings:
-            rows = (0 if self.etc.is_used else embedding.rows_per_gpu) or "unbounded"
-            log.info(f"max_vocabulary_size_per_gpu_={rows} ({embedding.sparse_embedding_name})")
-        warn_of_small_scale(self.solver.loss_scale)
-        if device == "cpu" and self.solver.use_mixed_precision:
-            log.warning(
-                f"use_mixed_precision: on the CPU {self.solver.mixed_precision_type} is computed "
-                "through float32 copies: correct, but slower than float32"
-            )
-        if device == "cpu" and self.solver.enable_tf32_compute:
-            log.info("enable_tf32_compute has no effect on the CPU: the training runs in float32")
 
     @property
     def session(self) -> _core.Session:

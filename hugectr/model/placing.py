@@ -36,29 +36,27 @@ if TYPE_CHECKING:
 SAMPLES = 65536
 
 
-def placements_of(graph: Graph, rows: Mapping[str, int] | None = None) -> dict[str, Placement]:
+def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[str, Placement]:
     """Placements that the solver's ``plan`` gives to tables; none where it has no plan. Collective.
 
     Parameters
     ----------
     graph : Graph
-    rows : mapping of str to int, optional
-        Rows to expect of a table.
+    instead : PlacementPlan, optional
+        Of the solver's plan.
 
     Raises
     ------
     InvalidArgument
         When the plan is of other tables, or names a device that there is not.
     """
-    wanted = graph.solver.plan
+    wanted = graph.solver.plan if instead is None else instead
     if wanted is None or not graph.embeddings:
         return {}
     if isinstance(wanted, PlacementPlan):
         plan = wanted
     elif wanted == "auto":
-        # Of what one process reads, so that all go by one plan.
-        found = from_root(graph.processes, lambda: predict(graph, None, rows).to_json())
-        plan = plan_of_json(found, "plan")
+        plan = predict_together(graph, None, None)
     else:
         plan = read_plan(wanted)
     plan.check_tables(graph.table_names, graph.solver.num_devices)
@@ -181,6 +179,17 @@ def predict(
     for lacking in plan.lacking:
         log.warning(f"plan: {lacking}")
     return plan
+
+
+def predict_together(
+    graph: Graph, machine: str | None, rows: Mapping[str, int] | None
+) -> PlacementPlan:
+    """As ``predict``; for all processes where they go by such a plan: then collective."""
+    if graph.solver.plan != "auto":
+        return predict(graph, machine, rows)
+    # Of what one process reads, so that all go by one plan.
+    found = from_root(graph.processes, lambda: predict(graph, machine, rows).to_json())
+    return plan_of_json(found, "plan")
 
 
 def _samples(graph: Graph, limit: int) -> MemoryDataset | None:

@@ -7,6 +7,7 @@ import itertools
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from xml.etree import ElementTree
 
 import numpy as np
@@ -249,6 +250,23 @@ def test_auto_is_the_model_of_one_device(tmp_path):
     for name, values in rows_of(model).items():
         np.testing.assert_array_equal(rows_of(again)[name], values)
     assert again.train()
+
+
+def test_the_memory_of_an_auto_plan_is_that_of_the_plan_that_is_shown(caplog):
+    """Of a machine that is named; the model then trains by one for the machine it is on."""
+    tables = [replace(table, placement=None) for table in random_tables(31)]
+    graph_of = partial(make_model, tables, [[0, 1, 2, 3]])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hugectr.Model, "compile", lambda model: None)
+        model, wanted = graph_of(plan="auto"), graph_of(plan=None)
+        shown = model.plan(machine="h200")
+        wanted = graph_of(plan=wanted.plan(machine="h200").placement)
+    assert shown.memory == wanted.plan().memory
+    assert not [record for record in caplog.records if "virtual devices" in record.getMessage()]
+    model.compile()
+    trained = [table.placement() for table in model.session.tables()]
+    by_plan = {table.name: table.kind for table in model.plan(machine="cpu").placement.tables}
+    assert trained == [by_plan[f"table{i}"] for i in range(len(tables))]
 
 
 def test_plans_of_other_models_are_refused(tmp_path):
