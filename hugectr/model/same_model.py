@@ -14,8 +14,9 @@ from hugectr.spec.solver import Solver
 SolverSpec = TypeVar("SolverSpec", bound=Mapping[str, Any])
 ModelSpec = TypeVar("ModelSpec", bound=Mapping[str, Any])
 
-#: Settings that each process may have of its own: how it computes, and where its disk is.
-_OF_A_PROCESS = ("model_name", "use_cuda_graph", "use_algorithm_search")
+#: Settings that each process may have of its own: how it computes, where its disk is, and a seed,
+#: of which that of process 0 counts.
+_OF_A_PROCESS = ("model_name", "use_cuda_graph", "use_algorithm_search", "seed")
 _OF_A_MACHINE = "memory_"
 
 

@@ -24,8 +24,9 @@ if what == "plan":
     solver["plan"] = "auto" if other else None
 if what == "table" and other:
     tables.append(tables[0])
-if what == "own":  # how a process computes is its own
+if what == "own":  # how a process computes is its own; the seed of process 0 counts
     solver |= {"use_cuda_graph": not other, "model_name": f"of {processes.current().rank}"}
+    solver["seed"] = 5 + other
 model = make_model(tables, devices, optimizer, **solver)
 assert isinstance(model, hugectr.Model)
 for _ in range(3):
