@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.replaced import refuse_other_file
 from hugectr.checkpoints import MANIFEST, published, verify
 from hugectr.command.forms import Forms, check_form, keep_given
@@ -104,11 +104,16 @@ def _is_json(path: Path) -> bool:
 def _rows(text: str) -> tuple[str, int]:
     """``table=1000000``."""
     name, _, count = text.rpartition("=")
-    return name, whole_number(count)
+    try:
+        return name, whole_number(count)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"found {text!r}, allowed: TABLE=N") from None
 
 
 def _plan(args: argparse.Namespace) -> int:
     rows = dict(args.rows)
+    if args.devices is not None and args.devices < 1:
+        raise rejected("hugectr model plan: --devices", args.devices, "a number of devices >= 1")
     predicts = args.devices or args.machine or args.out or args.html or args.measure
     if args.out:
         check_writable("--out", args.out)
@@ -159,6 +164,7 @@ def _plan(args: argparse.Namespace) -> int:
         if args.out:
             plan.placement.save(args.out)
         if args.html:
+            Path(args.html).parent.mkdir(parents=True, exist_ok=True)
             Path(args.html).write_text(plan_page(plan.placement), encoding="utf-8")
     print(json.dumps(found, indent=2) if args.json else plan)
     return int(plan.fits is not None and not plan.fits.fits)

@@ -34,11 +34,13 @@ def least_count(param: HybridEmbeddingParam, solver: Solver, batches: float) -> 
     return solver.batchsize * batches * math.sqrt(2 * param.p_dup_max / (own * (own - 1)))
 
 
-def frequent_keys(keys: Keys, param: HybridEmbeddingParam, solver: Solver, samples: int) -> Keys:
+def frequent_keys(
+    keys: Keys, param: HybridEmbeddingParam, solver: Solver, samples: int, budget: int = 0
+) -> Keys:
     """The frequent ones of these keys, ascending.
 
-    At most ``max_num_frequent_categories`` batches of them, the most frequent first; of equally
-    frequent ones those with the lesser key.
+    At most ``max_num_frequent_categories`` batches of them, and no more than a device may have rows
+    of, the most frequent first; of equally frequent ones those with the lesser key.
 
     Parameters
     ----------
@@ -48,10 +50,13 @@ def frequent_keys(keys: Keys, param: HybridEmbeddingParam, solver: Solver, sampl
     solver : Solver
     samples : int
         That the keys are of.
+    budget : int
+        Rows that a device may have; 0: any number.
     """
     found, counts = np.unique(keys, return_counts=True)
     batches = samples / solver.batchsize
     order = np.lexsort((found, -counts))
     most = param.max_num_frequent_categories * solver.batchsize
+    most = min(most, budget) if budget else most
     chosen = order[counts[order] >= least_count(param, solver, batches)][:most]
     return np.sort(found[chosen])

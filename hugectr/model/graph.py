@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 
 from hugectr import _core, processes
-from hugectr._core import Turn
-from hugectr.base import log
 from hugectr.base.arguments import check_names
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
-from hugectr.model.placing import frequent_of, placements_of
+from hugectr.model.compiled_log import log_compiled
+from hugectr.model.placing import frequent_of, placements_of, rows_of_plan
+from hugectr.model.same_model import same_model, same_plan
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.balance import spread
+from hugectr.plan.placements import PlacementPlan
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
 from hugectr.spec.collection_layers import collection_parts, rename_tensor
@@ -28,7 +30,6 @@ from hugectr.spec.layers import DenseLayer, GroupDenseLayer
 from hugectr.spec.model_arguments import model_arguments
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.placement import Placement
-from hugectr.spec.precision import warn_of_small_scale
 from hugectr.spec.reader import DataReaderParams
 from hugectr.spec.session_solver import SessionSolver
 from hugectr.spec.solver import Solver
@@ -64,7 +65,7 @@ class Graph:
         reader_params: DataReaderParams | OptParamsPy,
         opt_params: OptParamsPy | None,
         etc_params: EmbeddingTrainingCacheParams | None,
-        turn: Turn,
+        turn: _core.Turn,
     ) -> None:
         given = model_arguments(solver, reader_params, opt_params)
         if etc_params is not None and not isinstance(etc_params, EmbeddingTrainingCacheParams):
@@ -242,17 +243,27 @@ class Graph:
                 "Model.compile: the last layer must be a loss, such as BinaryCrossEntropyLoss"
             )
         self.etc.check_tables(self.table_names)
+        same_plan(self.processes, self.solver)
         self.place_tables()
-        solver, reader = self.solver.to_spec(), self.reader_params.to_spec(self.input)
-        self._session = _core.Session(solver, reader, self.to_spec(), self.processes, self._turn)
+        solver, model = same_model(self.processes, self.solver.to_spec(), self.to_spec())
+        reader = self.reader_params.to_spec(self.input)
+        self._session = _core.Session(solver, reader, model, self.processes, self._turn)
         processes.end_with_job(self._session)
-        self._log_compiled(solver["device"])
+        log_compiled(self, solver["device"])
 
-    def place_tables(self) -> None:
-        """Find out where the solver's plan places the tables, which is known from then on."""
+    def place_tables(self, plan: PlacementPlan | None = None) -> None:
+        """Find out where the solver's plan, or this one, places the tables: known from then on."""
         if self._planned is None:
-            self._planned = placements_of(self)
+            self._planned = placements_of(self, plan)
             self._frequent = frequent_of(self, self._planned)
+
+    def placed_by(self, plan: PlacementPlan) -> Graph:
+        """The graph as this plan places it, where nothing has been placed yet; else itself."""
+        if self._planned is not None:
+            return self
+        placed = copy(self)
+        placed.place_tables(plan)
+        return placed
 
     def to_spec(self) -> _core.ModelSpec:
         """What was added, as the core takes it."""
@@ -310,31 +321,13 @@ class Graph:
             spec["placement"] = placement.kind
             spec["placement_device"] = devices.get(name, placement.device or 0)
             spec["frequent"] = self._frequent.get(name, placement.frequent or [])
-        if name in (self._planned or {}) and spec["placement"] not in ("by_key", "by_slot"):
-            # A plan deals the budget of all devices.
-            rows = embedding.rows_per_gpu * self.solver.num_devices
+        if placement is not None and name in (self._planned or {}):
+            rows = rows_of_plan(embedding, placement.kind, self.solver)
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
         spec["wire"] = embedding.wire or self.solver.wire or "own"
         if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": 0}
         return spec
-
-    def _log_compiled(self, device: str) -> None:
-        log.info(f"Global seed is {self.session.seed()}")
-        for i in self.solver.vvgpu[0]:
-            log.info(f"Device {i}: {'CPU (virtual device)' if device == 'cpu' else 'CUDA'}")
-        log.info(f"num of DataReader workers: {self.reader_params.num_workers}")
-        for embedding in self.embeddings:
-            rows = (0 if self.etc.is_used else embedding.rows_per_gpu) or "unbounded"
-            log.info(f"max_vocabulary_size_per_gpu_={rows} ({embedding.sparse_embedding_name})")
-        warn_of_small_scale(self.solver.loss_scale)
-        if device == "cpu" and self.solver.use_mixed_precision:
-            log.warning(
-                f"use_mixed_precision: on the CPU {self.solver.mixed_precision_type} is computed "
-                "through float32 copies: correct, but slower than float32"
-            )
-        if device == "cpu" and self.solver.enable_tf32_compute:
-            log.info("enable_tf32_compute has no effect on the CPU: the training runs in float32")
 
     @property
     def session(self) -> _core.Session:

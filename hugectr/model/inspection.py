@@ -14,7 +14,7 @@ from hugectr.base.arguments import check_bool, check_enum, check_int
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
 from hugectr.model.memory_trial import take_memory
-from hugectr.model.placing import machine_of, predict
+from hugectr.model.placing import machine_of, predict_together
 from hugectr.model.table_memory import disks_of
 from hugectr.model.unstored_tensors import value_of
 from hugectr.plan.dense_work import dense_seconds, work_of
@@ -105,7 +105,8 @@ class Inspection:
         machine : str, optional
             "h100", "h200", "cpu", a JSON file of rates, or "here" for those of the machine that
             this runs on: ``placement`` is then the plan that is predicted to be fastest there,
-            whatever the solver's says. Tables that have a ``placement`` keep it.
+            whatever the solver's says. Tables that have a ``placement`` keep it. Where the solver
+            says "auto" and nothing is compiled yet, the memory is that of this plan.
 
         fits : bool
             Find out whether the bytes are there on this machine (process 0's of a job), by taking
@@ -125,9 +126,6 @@ class Inspection:
         """
         graph = self._graph
         graph.to_spec()  # names a missing Input
-        graph.place_tables()
-        spec = graph.to_spec()
-        assert graph.input is not None
         for name in rows or {}:
             if name not in graph.table_names:
                 near = did_you_mean(str(name), graph.table_names)
@@ -136,6 +134,13 @@ class Inspection:
             None if rows is None or name not in rows else check_int("plan: rows", rows[name], 0)
             for name in graph.table_names
         ]
+        predicted = None if machine is None else predict_together(graph, machine, rows)
+        if predicted is not None and graph.solver.plan == "auto":
+            graph = graph.placed_by(predicted)  # and trains by one for the machine it is on
+        else:
+            graph.place_tables()
+        spec = graph.to_spec()
+        assert graph.input is not None
         reader = graph.reader_params.to_spec(graph.input)
         entries, tables, ops, lacking = _core.footprint(
             graph.solver.to_spec(), reader, spec, counts
@@ -144,9 +149,8 @@ class Inspection:
         memory = MemoryPlan.of(entries, tables, lacking, warnings)
         work = tuple(work_of(ops))
         fit = take_memory(memory) if check_bool("plan: fits", fits) else None
-        if machine is None:
+        if predicted is None:
             return Plan(memory, None, work, fit)
-        predicted = predict(graph, machine, rows)
         rates = machine_of(graph.solver, machine)
         dense = dense_seconds(work, rates, graph.solver.enable_tf32_compute)
         return Plan(memory, replace(predicted, dense_ms=round(1e3 * dense, 6)), work, fit)

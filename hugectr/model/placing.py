@@ -36,29 +36,27 @@ if TYPE_CHECKING:
 SAMPLES = 65536
 
 
-def placements_of(graph: Graph, rows: Mapping[str, int] | None = None) -> dict[str, Placement]:
+def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[str, Placement]:
     """Placements that the solver's ``plan`` gives to tables; none where it has no plan. Collective.
 
     Parameters
     ----------
     graph : Graph
-    rows : mapping of str to int, optional
-        Rows to expect of a table.
+    instead : PlacementPlan, optional
+        Of the solver's plan.
 
     Raises
     ------
     InvalidArgument
         When the plan is of other tables, or names a device that there is not.
     """
-    wanted = graph.solver.plan
+    wanted = graph.solver.plan if instead is None else instead
     if wanted is None or not graph.embeddings:
         return {}
     if isinstance(wanted, PlacementPlan):
         plan = wanted
     elif wanted == "auto":
-        # Of what one process reads, so that all go by one plan.
-        found = from_root(graph.processes, lambda: predict(graph, None, rows).to_json())
-        plan = plan_of_json(found, "plan")
+        plan = predict_together(graph, None, None)
     else:
         plan = read_plan(wanted)
     plan.check_tables(graph.table_names, graph.solver.num_devices)
@@ -103,6 +101,7 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
                 table.hybrid_embedding_param,
                 graph.solver,
                 data.samples,
+                table.rows_per_gpu,
             ).tolist()
             for name, table in wanted.items()
         }
@@ -111,6 +110,21 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
     for name, keys in found.items():
         log.info(f"Embedding {name}: {len(keys)} frequent keys have rows on every device")
     return found
+
+
+def rows_of_plan(table: SparseEmbedding, kind: str, solver: Solver) -> int:
+    """Rows that a device may have of a table that is placed by a plan, which deals the budget of
+    all devices together; 0: no bound.
+
+    Parameters
+    ----------
+    table : SparseEmbedding
+    kind : str
+        Its placement. Rare rows of a hybrid are by key, and its frequent ones no more than these.
+    solver : Solver
+    """
+    split = kind in ("by_key", "by_slot", "hybrid")
+    return table.rows_per_gpu * (1 if split else solver.num_devices)
 
 
 def machine_of(solver: Solver, machine: str | None = None) -> Machine:
@@ -165,6 +179,17 @@ def predict(
     for lacking in plan.lacking:
         log.warning(f"plan: {lacking}")
     return plan
+
+
+def predict_together(
+    graph: Graph, machine: str | None, rows: Mapping[str, int] | None
+) -> PlacementPlan:
+    """As ``predict``; for all processes where they go by such a plan: then collective."""
+    if graph.solver.plan != "auto":
+        return predict(graph, machine, rows)
+    # Of what one process reads, so that all go by one plan.
+    found = from_root(graph.processes, lambda: predict(graph, machine, rows).to_json())
+    return plan_of_json(found, "plan")
 
 
 def _samples(graph: Graph, limit: int) -> MemoryDataset | None:
@@ -290,7 +315,8 @@ class _Keys:
     def frequent(self, table: SparseEmbedding, solver: Solver) -> FrequentLoad | None:
         """What a hybrid makes of the table; None where no key is frequent."""
         keys = self.of(self._samples)
-        chosen = frequent_keys(keys, table.hybrid_embedding_param, solver, self._samples)
+        param, budget = table.hybrid_embedding_param, table.rows_per_gpu
+        chosen = frequent_keys(keys, param, solver, self._samples, budget)
         if table.is_localized or not len(chosen):
             return None
         own = max(1, solver.batchsize // solver.num_devices)

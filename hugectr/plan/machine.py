@@ -30,6 +30,13 @@ OPTIONAL = (
     "gradients", "chain", "table", "outcome", "beside", "host_rate", "host_moves", "host_memory",
     "disk_rate",
 )  # fmt: skip
+#: Of them those in seconds, and those that count keys; the others but ``beside`` and
+#: ``host_memory`` are bytes or operations a second.
+_SECONDS = ("latency", "launch", "chain", "table", "outcome")
+_OF_KEYS = ("keys", "accesses")
+#: What a number in the unit of its field may be: no device ever made moves less than a MB a second
+#: or waits a second for a kernel, and a rate of 1e18 takes no time. What lies outside is GB or us.
+_LEAST_KEYS, _LEAST_BYTES, _MOST_RATE, _MOST_SECONDS = 1e3, 1e6, 1e18, 1.0
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,11 @@ def read_machine(machine: str | Path | None = None) -> Machine:
     """
     name = str(machine or DEFAULT_MACHINE)
     path = _FOLDER / f"{name}.json" if name in MACHINES else Path(name)
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except (OSError, ValueError):  # what no file system can look for
+        there = False
+    if not there:
         raise rejected("machine", name, f"one of {', '.join(MACHINES)}, or a JSON file of rates")
     try:
         found = json.loads(read_bounded(path, _LARGEST))
@@ -202,8 +213,35 @@ def _machine(where: str, found: dict[str, Any]) -> Machine:
         if name not in known:
             raise rejected(f"{where}: field", name, ", ".join(known))
 
-    def rate(name: str, value: object) -> float:
-        return check_float(f"{where}: {name}", value, 0.0, exclusive=True)
+    def rate(name: str, value: object, unknown: bool = False) -> float:
+        """In keys, bytes or operations a second; where 0 says something, it may be 0."""
+        number = check_float(f"{where}: {name}", value, 0.0, exclusive=not unknown)
+        of_keys = name in _OF_KEYS
+        least = _LEAST_KEYS if of_keys else _LEAST_BYTES
+        if number and not least <= number <= _MOST_RATE:
+            unit = "keys" if of_keys else "operations" if "flops" in name else "bytes"
+            allowed = f"{least:g} to {_MOST_RATE:g} {unit} a second"
+            raise rejected(f"{where}: {name}", value, allowed)
+        return number
+
+    def optional_number(name: str, value: object) -> float:
+        if name in _SECONDS:
+            number = check_float(f"{where}: {name}", value, 0.0)
+            if number > _MOST_SECONDS:
+                raise rejected(f"{where}: {name}", value, f"0 to {_MOST_SECONDS:g} seconds")
+            return number
+        if name == "beside":
+            return check_float(f"{where}: {name}", value, 0.0, 1.0)
+        if name == "host_memory":
+            return memory(name, value)
+        return rate(name, value, unknown=True)
+
+    def memory(name: str, value: object) -> float:
+        number = check_float(f"{where}: {name}", value, 0.0)
+        if 0 < number < _LEAST_BYTES:
+            allowed = f"bytes, at least {_LEAST_BYTES:g}; 0: not known"
+            raise rejected(f"{where}: {name}", value, allowed)
+        return number
 
     links = found.get("links")
     if not isinstance(links, Sequence) or isinstance(links, str) or not links:
@@ -219,18 +257,14 @@ def _machine(where: str, found: dict[str, Any]) -> Machine:
     flops = found.get("flops", (0.0, 0.0, 0.0))
     if not isinstance(flops, Sequence) or isinstance(flops, str) or len(flops) != len(PRODUCTS):
         raise rejected(f"{where}: flops", flops, f"a rate of each of {', '.join(PRODUCTS)}")
-    fp32, tf32, half = (check_float(f"{where}: flops", one, 0.0) for one in flops)
-    optional = {
-        name: check_float(f"{where}: {name}", found[name], 0.0)
-        for name in OPTIONAL
-        if name in found
-    }
+    fp32, tf32, half = (rate("flops", one, unknown=True) for one in flops)
+    optional = {name: optional_number(name, found[name]) for name in OPTIONAL if name in found}
     return Machine(
         check_str(f"{where}: name", found.get("name", where)),
         rate("copy", found.get("copy")),
         rate("keys", found.get("keys")),
         tuple(pairs),
-        memory=int(check_float(f"{where}: memory", found.get("memory", 0), 0.0)),
+        memory=int(memory("memory", found.get("memory", 0))),
         flops=(fp32, tf32, half),
         **optional,
     )

@@ -232,7 +232,9 @@ class PlacementPlan:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON, which may be edited and given to ``CreateSolver(plan=...)``."""
+        """Write it as JSON, which may be edited and given to ``CreateSolver(plan=...)``. Folders
+        that are missing are made."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
 
     def __str__(self) -> str:

@@ -32,7 +32,11 @@ def read_plan(path: str | Path) -> PlacementPlan:
         When it can not be read, or holds no plan.
     """
     file = Path(path)
-    if not file.is_file():
+    try:
+        there = file.is_file()
+    except (OSError, ValueError):  # what no file system can look for
+        there = False
+    if not there:
         raise rejected("plan", str(path), "'auto', or a JSON file that a plan was saved to")
     try:
         found = json.loads(read_bounded(file, _LARGEST))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hugectr.base.arguments import check_choice, check_float, check_int
 from hugectr.base.errors import rejected
 from hugectr.plan.machine import Machine
 
@@ -38,6 +39,12 @@ class Network:
     rate: float = 4.0e10
     latency: float = 3e-5
     host: float = 5.0e10
+
+    def __post_init__(self) -> None:
+        check_int("Network: node_devices", self.node_devices, 1)
+        for name in ("rate", "host"):
+            check_float(f"Network: {name}", getattr(self, name), 0.0, exclusive=True)
+        check_float("Network: latency", self.latency, 0.0)
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,15 @@ class Work:
     forward_seconds: float = 0.0
     cut_seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        check_int("Work: slots", self.slots, 1)
+        check_int("Work: vec_size", self.vec_size, 1)
+        check_choice("Work: exchange", self.exchange, EXCHANGES)
+        for name in ("samples", "keys", "one_seconds", "wire_bytes"):
+            check_float(f"Work: {name}", getattr(self, name), 0.0, exclusive=True)
+        for name in ("dense_bytes", "backward_seconds", "forward_seconds", "cut_seconds"):
+            check_float(f"Work: {name}", getattr(self, name), 0.0)
+
 
 @dataclass(frozen=True)
 class Step:
@@ -129,6 +145,12 @@ def power_law(slots: int, rows: int, alpha: float, hot: int = 1) -> Callable[[fl
     hot : int
         Keys of a slot.
     """
+    check_int("power_law: slots", slots, 1)
+    check_int("power_law: rows", rows, 1)
+    check_int("power_law: hot", hot, 1)
+    check_float("power_law: alpha", alpha, 0.0)
+    if alpha == 1.0:
+        raise rejected("power_law: alpha", alpha, "another number than 1, such as 1.001")
     g = 1.0 - alpha
     edges = np.arange(1, rows + 2, dtype=np.float64)
     share = np.diff(edges**g) / ((rows + 1.0) ** g - 1.0)
@@ -178,14 +200,12 @@ def predict(
     Raises
     ------
     InvalidArgument
-        When nodes are not full, the exchange is none, or there is no micro-batch.
+        When nodes are not full, or there is no device or micro-batch.
     """
-    if work.exchange not in EXCHANGES:
-        raise rejected("work.exchange", work.exchange, "'unique' or 'pooled'")
-    if micro_batches < 1:
-        raise rejected("micro_batches", micro_batches, "1 or more")
+    check_int("micro_batches", micro_batches, 1)
+    check_int("devices", devices, 1)
     near = devices if network is None else min(devices, network.node_devices)
-    if devices < 1 or devices % near:
+    if devices % near:
         raise rejected("devices", devices, f"a multiple of the {near} of a node")
     share = replace(work, samples=work.samples / micro_batches)
     inside, between = _bytes_each_way(share, devices, near, by_node)

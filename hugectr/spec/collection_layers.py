@@ -113,6 +113,12 @@ def collection_parts(
             f"rows, allowed: one for each of the {devices} devices of vvgpu"
         )
     tables = {config.name: _Table(config) for config in collection.tables}
+    late = [name for name in tables if name not in collection.strategies]
+    if collection.shard_matrix is not None and late:
+        raise InvalidArgument(
+            f"EmbeddingCollectionConfig.shard: it does not name {late}, whose embedding_lookup "
+            "came behind it: call shard when all look-ups are made"
+        )
     # Number of a look-up among those of its table, by top and place there.
     numbers: dict[tuple[int, int], int] = {}
     for t, top in enumerate(collection.tops):

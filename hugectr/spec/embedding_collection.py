@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +77,13 @@ class EmbeddingTableConfig:
 
     def __repr__(self) -> str:
         return f"EmbeddingTableConfig({self.name!r}, {self.max_vocabulary_size}, {self.ev_size})"
+
+
+def _items(name: str, value: Any, allowed: str) -> list[Any]:
+    """Those of a list or an array: a text or a mapping is none."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise rejected(name, value, allowed)
+    return list(value)
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,8 @@ class EmbeddingCollectionConfig:
                 f"{where}found {len(tables)} tables, {len(bottoms)} bottoms and {len(combiners)} "
                 "combiners, allowed: as many of each, at least one"
             )
+        if name in (top.name for top in self.tops):
+            raise rejected(where + "top_name", name, "a name that no other look-up has")
         known = {table.name: table for table in self.tables}
         lookups = []
         for table, bottom, how in zip(tables, bottoms, combiners, strict=True):
@@ -214,16 +223,22 @@ class EmbeddingCollectionConfig:
         names = [table.name for table in self.tables]
 
         def known(argument: str, tables: Any) -> list[str]:
-            found = [str(name) for name in check_names(where + argument, list(map(str, tables)))]
+            names_of = _items(where + argument, tables, "a list of table names")
+            found = check_names(where + argument, list(map(str, names_of)))
             for name in found:
                 if name not in names:
                     allowed = f"a table that is looked up: {names}{did_you_mean(name, names)}"
                     raise rejected(where + argument, name, allowed)
             return found
 
-        matrix = [known(f"shard_matrix[{g}]", tables) for g, tables in enumerate(shard_matrix)]
+        gpus = _items(where + "shard_matrix", shard_matrix, "a list of table names for each GPU")
+        matrix = [known(f"shard_matrix[{g}]", tables) for g, tables in enumerate(gpus)]
         strategies: dict[str, str] = {}
-        for strategy, tables in shard_strategy:
+        pairs = "a list of (strategy, tables), such as [('mp', ['items'])]"
+        for pair in _items(where + "shard_strategy", shard_strategy, pairs):
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+                raise rejected(where + "shard_strategy", shard_strategy, pairs)
+            strategy, tables = pair
             if strategy not in STRATEGIES:
                 raise rejected(where + "shard_strategy", strategy, "'mp' or 'dp'")
             for name in known("shard_strategy", tables):
@@ -241,7 +256,11 @@ class EmbeddingCollectionConfig:
                     where + "shard_matrix", matrix, f"{name!r} on every GPU, because it is 'dp'"
                 )
         compressions: dict[str, CompressionStrategy] = {}
-        for kind, tables in (compression_strategy or {}).items():
+        asked: Any = compression_strategy if compression_strategy is not None else {}
+        if not isinstance(asked, Mapping):
+            allowed = "a dict of CompressionStrategy to a list of tables"
+            raise rejected(where + "compression_strategy", asked, allowed)
+        for kind, tables in asked.items():
             check_enum(where + "compression_strategy", kind, CompressionStrategy)
             for name in known("compression_strategy", tables):
                 if compressions.setdefault(name, kind) is not kind:

@@ -303,8 +303,12 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
         check_enum(where + "device_layout", self.device_layout, DeviceLayout)
         check_enum(where + "all_reduce_algo", self.all_reduce_algo, AllReduceAlgo)
         check_int(where + "num_iterations_statistics", self.num_iterations_statistics, 1)
-        if self.plan is not None and not isinstance(self.plan, PlacementPlan):
-            checked("plan", check_str(where + "plan", str(self.plan), empty=False))
+        plan: object = self.plan
+        if isinstance(plan, (str, Path)):
+            checked("plan", check_str(where + "plan", str(plan), empty=False))
+        elif plan is not None and not isinstance(plan, PlacementPlan):
+            allowed = "'auto', the path of a JSON file of a plan, or a plan (Model.plan)"
+            raise rejected(where + "plan", plan, allowed)
         for name in ("kafka_brockers", "kafka_brokers"):
             check_str(where + name, getattr(self, name))
         checked(

@@ -62,7 +62,7 @@ void ShardedTable::add_part(const Placement& placement, GPUResource& gpu) {
   spec.direct = direct_slots(params_, placement, rank);
   TableParts& parts = placement.reads_out(rank) ? parts_ : others_;
   parts.push_back(
-      std::make_unique<Table>(std::move(spec), row_budget(params_, *placement_, rank), gpu));
+      std::make_unique<Table>(std::move(spec), row_budget(params_, placement, rank), gpu));
   by_device_.push_back(parts.back().get());
 }
 

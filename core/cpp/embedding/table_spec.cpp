@@ -68,24 +68,45 @@ std::string keys_of_slot(const SparseEmbeddingHashParams& params, std::size_t sl
   std::size_t before = 0;
   for (std::size_t i = 0; i < slot; ++i) before += params.slot_size_array[i];
   const std::size_t size = params.slot_size_array[slot];
+  const char* const way_out =
+      "correct slot_size_array or the data, or use LocalizedSlotSparseEmbeddingHash, which takes "
+      "any key";
+  if (size == 0) return concat("those of its slot_size_array, which says 0: ", way_out);
   const std::string others =
       before > 0 ? concat(", or ", before, " to ", before + size - 1, " with the slots before it")
                  : std::string();
-  return concat("its ", size, " (0 to ", size - 1, others,
-                "): correct slot_size_array or the data, or use "
-                "LocalizedSlotSparseEmbeddingHash, which takes any key");
+  return concat("its ", size, " (0 to ", size - 1, others, "): ", way_out);
 }
 
-RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
-                     std::size_t rank) {
+namespace {
+
+/// What gives a device fewer rows of a table. More devices do not where each of those that have
+/// any has all of them.
+const char* fewer_rows_on_a_device(const SparseEmbeddingHashParams& params) {
+  switch (params.placement_kind()) {
+    case PlacementKind::OneDevice:
+      return "place it by key, which splits its rows over devices (it is on one)";
+    case PlacementKind::Replicated:
+      return "place it by key, which splits its rows over devices (each has all of them)";
+    case PlacementKind::ByColumn:
+      return "place it by key, which splits its rows over devices (each has some columns of all)";
+    default:
+      return "use more devices";
+  }
+}
+
+RowBudget budget_of_part(const SparseEmbeddingHashParams& params, const Placement& placement,
+                         std::size_t rank) {
+  const char* const fewer = fewer_rows_on_a_device(params);
   RowBudget budget{params.max_vocabulary_size_per_gpu,
-                   ": raise workspace_size_per_gpu_in_mb or max_vocabulary_size_per_gpu "
-                   "(hugectr.torch: max_rows), or use more devices"};
+                   concat(": raise workspace_size_per_gpu_in_mb or max_vocabulary_size_per_gpu "
+                          "(hugectr.torch: max_rows), or ",
+                          fewer)};
   if (sized_by_slot(params)) {
     const std::size_t rows = params.pooled() ? placement.sum_of_slots(rank, params.slot_size_array)
                                              : params.slot_size_array.front();
     budget = {std::max<std::size_t>(rows, 1),
-              " (the sum of slot_size_array over its slots): raise the sizes or use more devices"};
+              concat(" (the sum of slot_size_array over its slots): raise the sizes or ", fewer)};
   }
   if (!params.memory.host) return budget;
   const std::size_t columns = placement.columns(rank, params.embedding_vec_size).count;
@@ -97,13 +118,28 @@ RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& p
   if (budget.rows > 0 && budget.rows <= rows) return budget;
   // A budget is an upper bound: it may be larger than any use there is for it.
   if (rows >= kNoRow) {
-    return {kNoRow - 1, ", the most that a device can have: use more devices"};
+    return {kNoRow - 1, concat(", the most that a device can have: ", fewer)};
   }
   if (disk) {
     return {rows, ": raise Memory(disk=), or use more processes or a smaller vector size"};
   }
   return {std::max<std::size_t>(rows, 1),
           ": raise Memory(host=), or use more processes or a smaller vector size"};
+}
+
+}  // namespace
+
+RowBudget row_budget(const SparseEmbeddingHashParams& params, const Placement& placement,
+                     std::size_t rank) {
+  RowBudget budget = budget_of_part(params, placement, rank);
+  if (params.placement_kind() != PlacementKind::Hybrid || !placement.replicated()) return budget;
+  // Nobody asks a device's frequent rows for others.
+  std::vector<std::int64_t> keys = params.frequent;
+  std::ranges::sort(keys);
+  const auto twice = std::ranges::unique(keys);
+  const auto frequent = static_cast<std::size_t>(twice.begin() - keys.begin());
+  if (budget.rows == 0 || budget.rows > frequent) budget.rows = frequent;
+  return budget;
 }
 
 std::size_t least_memory(const SparseEmbeddingHashParams& params, const Placement& placement,

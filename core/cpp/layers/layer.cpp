@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/layers/layer.hpp"
 
+#include <set>
+
 #include "core/cpp/layers/registry.hpp"
+#include "core/cpp/losses/losses.hpp"
+#include "core/cpp/ops/elementwise/activations.hpp"
 
 namespace hugectr {
 
@@ -22,7 +26,80 @@ void Layer::expect(std::size_t min_bottoms, std::size_t max_bottoms, std::size_t
              spec_.tops.size(), " tops, needs exactly ", tops);
 }
 
+namespace {
+
+/// What layers call their parameters: fields of activations and losses, and these.
+std::set<std::string> parameter_names() {
+  std::set<std::string> names = {"act_type",
+                                 "activations",
+                                 "axis",
+                                 "batchsize",
+                                 "beta_init_type",
+                                 "bias_init_type",
+                                 "biases",
+                                 "compute_config",
+                                 "copies",
+                                 "dim",
+                                 "dropout_rate",
+                                 "dtype",
+                                 "eps",
+                                 "factor",
+                                 "gamma_init_type",
+                                 "index",
+                                 "indices",
+                                 "lambda",
+                                 "leading_dim",
+                                 "loss_weight",
+                                 "max_sequence_len_from",
+                                 "max_sequence_len_to",
+                                 "num_attention_heads",
+                                 "num_layers",
+                                 "num_output",
+                                 "num_outputs",
+                                 "out_dim",
+                                 "pos_type",
+                                 "projection_dim",
+                                 "ranges",
+                                 "regularizer_type",
+                                 "selected",
+                                 "selected_slots",
+                                 "SeqLength",
+                                 "shape",
+                                 "target_weight_vec",
+                                 "time_step",
+                                 "transpose_b",
+                                 "use_bias",
+                                 "use_regularizer",
+                                 "vector_size",
+                                 "weight_dims",
+                                 "weight_init_type"};
+  const auto add = [&](const auto& entries) {
+    for (const auto& entry : entries) {
+      for (const FieldDescription& field : entry.fields)
+        names.insert(concat(entry.op, "_", field.name));
+    }
+  };
+  add(describe_activations());
+  add(describe_losses());
+  return names;
+}
+
+/// Throws InvalidArgument for a name that no layer reads: its default would train without a word.
+void check_parameters(const DenseLayerSpec& spec) {
+  static const std::set<std::string> known = parameter_names();
+  for (const auto& [name, value] : spec.attributes.values()) {
+    if (known.contains(name)) continue;
+    std::string all;
+    for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
+    throw InvalidArgument(concat(spec.type, " layer \"", spec.tops.empty() ? "" : spec.tops.front(),
+                                 "\": no layer has a parameter \"", name, "\"; there are: ", all));
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<Layer> make_layer(const DenseLayerSpec& spec) {
+  check_parameters(spec);
   for (const LayerFactory& factory : layer_registry()) {
     if (spec.type == factory.type) return factory.make(spec);
   }

@@ -19,8 +19,9 @@ enum class Initializer { Default, Uniform, XavierNorm, XavierUniform, Zero };
 using AttributeValue = std::variant<bool, std::int64_t, double, std::string,
                                     std::vector<std::int64_t>, std::vector<double>>;
 
-/// Named parameters of one layer. Names a layer does not read are ignored: the Python DenseLayer
-/// and JSON give every layer type the same set.
+/// Named parameters of one layer. Those that a layer does not read are ignored, where others do:
+/// the Python DenseLayer and JSON give every layer type the same set. A name that no layer has is
+/// an error of make_layer().
 class HCTR_API Attributes {
  public:
   // Not inline: every source that passes a layer on would compile what its values are made of.

@@ -133,7 +133,8 @@ std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
     budgets.push_back(row_budget(params, placement, rank).rows);
     const std::size_t whole = placement.whole_buckets() ? placement.slot_num() : devices;
     const std::size_t part = placement.whole_buckets() ? placement.slots_of(rank) : 1;
-    shares.push_back((rows.value_or(0) * part + whole - 1) / whole);
+    const std::size_t all = rows.value_or(0);  // may be near the largest number there is
+    shares.push_back(all / whole * part + (all % whole * part + whole - 1) / whole);
   }
   if (!rows) return budgets;
   const std::size_t most = std::ranges::max_element(shares) - shares.begin();

@@ -3,6 +3,7 @@
 
 import json
 
+import pytest
 from oracle.command import hctr
 
 import hugectr
@@ -111,3 +112,34 @@ def test_a_machine_that_is_none_is_refused(tmp_path):
     done = hctr("model", "plan", write_config(tmp_path), "--machine", "abacus", "--devices", "4")
     assert done.returncode == 2
     assert "machine: found 'abacus'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--devices", "0"), "--devices: found 0, allowed: a number of devices >= 1"),
+        (("--devices", "-1"), "--devices: found -1, allowed: a number of devices >= 1"),
+        (("--rows", "goods"), "argument --rows: found 'goods', allowed: TABLE=N"),
+        (("--rows", "goods=few"), "argument --rows: found 'goods=few', allowed: TABLE=N"),
+    ],
+)
+def test_requests_that_are_none_are_refused(options, says, tmp_path):
+    done = hctr("model", "plan", write_config(tmp_path), "--device", "cpu", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+
+
+def test_any_number_of_rows_is_counted_as_it_is(tmp_path):
+    config = write_config(tmp_path, gpu=[0, 1, 2, 3])
+    done = hctr("model", "plan", config, "--device", "cpu", "--rows", f"goods={7 * 10**18}")
+    assert done.returncode == 0, done.stderr
+    assert f"{7 * 10**18 // 4} rows were asked for on a device" in done.stdout
+
+
+def test_folders_of_what_is_saved_are_made(tmp_path):
+    plan, page = tmp_path / "some" / "plan.json", tmp_path / "other" / "folder" / "plan.html"
+    options = ("--devices", "4", "--device", "cpu", "--out", plan, "--html", page)
+    done = hctr("model", "plan", write_config(tmp_path), *options)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(plan.read_text())["devices"] == 4
+    assert "goods" in page.read_text()

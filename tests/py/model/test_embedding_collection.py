@@ -434,6 +434,19 @@ def looked_up(*lookups) -> EmbeddingCollectionConfig:
         (lambda: looked_up().shard([["t"], []], [("dp", ["t"])]), "every GPU"),
         (lambda: looked_up().shard([["t"]], [("mp", ["t"]), ("dp", ["t"])]), "one strategy"),
         (lambda: looked_up().shard([["t"]], [("mp", ["t"])], {"Unique": ["t"]}), "Compression"),
+        (lambda: looked_up().shard([["t"]], [("mp", ["t"])], ["t"]), "compression_strategy"),
+        (lambda: looked_up().shard(None, [("mp", ["t"])]), "shard_matrix: found None"),
+        (lambda: looked_up().shard(2, [("mp", ["t"])]), "shard_matrix: found 2"),
+        (lambda: looked_up().shard(["t"], [("mp", ["t"])]), r"shard_matrix\[0\]: found 't'"),
+        (lambda: looked_up().shard([["t"]], None), "shard_strategy: found None"),
+        (lambda: looked_up().shard([["t"]], "mp"), "shard_strategy: found 'mp'"),
+        (lambda: looked_up().shard([["t"]], {"mp": ["t"]}), "shard_strategy: found {"),
+        (lambda: looked_up().shard([["t"]], [("mp", ["t"], 1)]), r"list of \(strategy, tables\)"),
+        (lambda: looked_up().shard([["t"]], [("mp", 3)]), "shard_strategy: found 3"),
+        (
+            lambda: looked_up((TABLE, "target", "v", "sum"), (TABLE, "history", "v", "sum")),
+            "embedding_lookup 'v': top_name: found 'v', allowed: a name that no other",
+        ),
     ],
 )
 def test_what_v3_refuses_is_refused(make, text):
@@ -458,6 +471,14 @@ def test_what_a_model_can_not_take_is_refused(data, lookups, shard, text):
     if shard:
         made.shard(*shard)
     with pytest.raises(hugectr.InvalidArgument, match=text):
+        start(data).add(made)
+
+
+def test_a_look_up_behind_shard_is_named(data):
+    made = looked_up()
+    made.shard([["t"]], [("mp", ["t"])])
+    made.embedding_lookup(EmbeddingTableConfig("late", 9, 4), "category", "w", "sum")
+    with pytest.raises(hugectr.InvalidArgument, match=r"'late'.*call shard when all look-ups"):
         start(data).add(made)
 
 

@@ -216,9 +216,14 @@ def test_a_hybrid_has_its_frequent_rows_on_every_device(data, devices):
 def test_the_parameters_of_a_hybrid_choose_its_frequent_keys(data):
     keys, counts = np.unique(data.sparse["keys"][0], return_counts=True)
 
-    def frequent(**settings):
+    def frequent(rows=None, **settings):
         param = hugectr.HybridEmbeddingParam(**settings)
-        model = make(data, HYBRID, 2, hybrid_embedding_param=param)
+        budget = (
+            {}
+            if rows is None
+            else {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
+        )
+        model = make(data, HYBRID, 2, hybrid_embedding_param=param, **budget)
         return model._graph._frequent.get("emb", [])
 
     own = BATCH // 2
@@ -229,6 +234,9 @@ def test_the_parameters_of_a_hybrid_choose_its_frequent_keys(data):
     first = keys[np.lexsort((keys, -counts))][:BATCH]
     assert frequent(max_num_frequent_categories=1) == sorted(first.tolist())
     assert frequent(max_num_frequent_categories=0) == []
+    # No more than a device may have rows of: the others are by key, where there may be room.
+    first = keys[np.lexsort((keys, -counts))][:7]
+    assert frequent(rows=7, max_num_frequent_categories=9, p_dup_max=0.5) == sorted(first.tolist())
 
 
 def test_a_direct_table_takes_keys_of_its_slots_alone(data):

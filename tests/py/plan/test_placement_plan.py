@@ -7,6 +7,7 @@ import itertools
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from xml.etree import ElementTree
 
 import numpy as np
@@ -29,7 +30,7 @@ from hugectr.plan import PlacementPlan
 from hugectr.plan.cost import Choice, CostModel, Job, choices_of, step_seconds
 from hugectr.plan.machine import read_machine
 from hugectr.plan.picture import plan_page
-from hugectr.plan.placements import plan_placements
+from hugectr.plan.placements import FORMAT, plan_placements
 from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.search import Search
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
@@ -156,10 +157,10 @@ def test_files_that_are_no_plans_are_refused(rng, change, says):
     [
         ("[1", "no JSON"),
         ("[]", "an object of rates"),
-        ('{"copy": 1, "keys": 1, "links": [[2, 1], [1, 1]]}', "sizes that ascend"),
-        ('{"copy": -1, "keys": 1, "links": [[2, 1]]}', "copy"),
+        ('{"copy": 1e9, "keys": 1e9, "links": [[2, 1e9], [1, 1e9]]}', "sizes that ascend"),
+        ('{"copy": -1, "keys": 1e9, "links": [[2, 1e9]]}', "copy"),
         ('{"speed": 1}', "field"),
-        ('{"copy": 1, "keys": 1, "links": [[2, 1]], "launch": -1}', "launch"),
+        ('{"copy": 1e9, "keys": 1e9, "links": [[2, 1e9]], "launch": -1}', "launch"),
     ],
 )
 def test_machines_that_are_none_are_refused(text, says, tmp_path):
@@ -168,8 +169,31 @@ def test_machines_that_are_none_are_refused(text, says, tmp_path):
         read_machine(tmp_path / "machine.json")
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"copy": 4240}, "copy: found 4240, allowed: 1e.06 to 1e.18 bytes a second"),  # GB/s
+        ({"keys": 21.8}, "keys: found 21.8, allowed: 1000 to 1e.18 keys a second"),
+        ({"links": [[2, 195]]}, "links.0..1.: found 195, allowed: .* bytes a second"),
+        ({"flops": [44, 330, 720]}, "flops: found 44, allowed: .* operations a second"),
+        ({"update": 2140}, "update: found 2140, allowed: .* bytes a second"),
+        ({"copy": 1e300}, "copy: found 1e.300, allowed: .* bytes a second"),
+        ({"launch": 6.5}, "launch: found 6.5, allowed: 0 to 1 seconds"),  # us
+        ({"latency": 15}, "latency: found 15, allowed: 0 to 1 seconds"),
+        ({"memory": 137}, "memory: found 137, allowed: bytes"),  # GB
+        ({"host_memory": 2048}, "host_memory: found 2048, allowed: bytes"),
+        ({"beside": 70}, "beside: found 70, allowed: a number >= 0 and <= 1"),  # per cent
+    ],
+)
+def test_rates_in_other_units_are_refused(change, says, tmp_path):
+    rates = {"copy": 1e9, "keys": 1e9, "links": [[2, 1e9]]}
+    (tmp_path / "machine.json").write_text(json.dumps(rates | change))
+    with pytest.raises(hugectr.InvalidArgument, match=says):
+        read_machine(tmp_path / "machine.json")
+
+
 def test_files_of_earlier_versions_say_op_for_launch(tmp_path):
-    rates = {"copy": 1, "keys": 1, "links": [[2, 1]]}
+    rates = {"copy": 1e9, "keys": 1e9, "links": [[2, 1e9]]}
     (tmp_path / "machine.json").write_text(json.dumps(rates | {"op": 2e-6}))
     assert read_machine(tmp_path / "machine.json").launch == 2e-6
 
@@ -228,6 +252,23 @@ def test_auto_is_the_model_of_one_device(tmp_path):
     assert again.train()
 
 
+def test_the_memory_of_an_auto_plan_is_that_of_the_plan_that_is_shown(caplog):
+    """Of a machine that is named; the model then trains by one for the machine it is on."""
+    tables = [replace(table, placement=None) for table in random_tables(31)]
+    graph_of = partial(make_model, tables, [[0, 1, 2, 3]])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hugectr.Model, "compile", lambda model: None)
+        model, wanted = graph_of(plan="auto"), graph_of(plan=None)
+        shown = model.plan(machine="h200")
+        wanted = graph_of(plan=wanted.plan(machine="h200").placement)
+    assert shown.memory == wanted.plan().memory
+    assert not [record for record in caplog.records if "virtual devices" in record.getMessage()]
+    model.compile()
+    trained = [table.placement() for table in model.session.tables()]
+    by_plan = {table.name: table.kind for table in model.plan(machine="cpu").placement.tables}
+    assert trained == [by_plan[f"table{i}"] for i in range(len(tables))]
+
+
 def test_plans_of_other_models_are_refused(tmp_path):
     tables = [replace(table, placement=None) for table in random_tables(32)]
     plan = make_model(tables, [[0, 1]]).plan(machine="cpu").placement
@@ -239,9 +280,60 @@ def test_plans_of_other_models_are_refused(tmp_path):
     far = replace(plan.tables[0], kind="one_device", device=5)
     with pytest.raises(hugectr.InvalidArgument, match="device 5, the job has 2"):
         make_model(tables, [[0, 1]], plan=replace(plan, tables=(far, *plan.tables[1:])))
-    with pytest.raises(hugectr.InvalidArgument, match="'auto', or a JSON file"):
-        make_model(tables, [[0, 1]], plan=str(tmp_path / "none.json"))
+    for none in (tmp_path / "none.json", "x" * 5000, "\0"):
+        with pytest.raises(hugectr.InvalidArgument, match="'auto', or a JSON file"):
+            make_model(tables, [[0, 1]], plan=str(none))
+    for value in (plan.to_json(), 5, [plan]):
+        with pytest.raises(hugectr.InvalidArgument, match="CreateSolver: plan: found"):
+            hugectr.CreateSolver(plan=value)
     assert LOCALIZED in {table.kind for table in tables}
+
+
+def test_a_hybrid_of_a_plan_has_its_share_of_the_budget(tmp_path):
+    """Its rare rows are by key, so that all devices together hold no more than by any placement."""
+    rows, samples = 3000, 6000
+    keys = np.concatenate([np.arange(rows), np.zeros(samples - rows, np.int64)])
+    data = hugectr.data.from_arrays(
+        np.arange(samples) % 2, None, {"keys": np.random.default_rng(1).permutation(keys)[:, None]}
+    )
+
+    def model_of(kind, devices=4):
+        plan = tmp_path / f"{kind}.json"
+        table = {"name": "emb", "kind": kind}
+        plan.write_text(json.dumps({"format": FORMAT, "version": 1, "tables": [table]}))
+        model = hugectr.Model(
+            hugectr.CreateSolver(
+                batchsize=120, batchsize_eval=120, device="cpu", vvgpu=[list(range(devices))],
+                plan=str(plan), i64_input_key=True, seed=1,
+            ),
+            hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, data, eval_source=data),
+            hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD),
+        )  # fmt: skip
+        model.add(hugectr.Input(
+            1, "label", 0, "dense", [hugectr.DataReaderSparseParam("keys", 1, True, 1)]
+        ))  # fmt: skip
+        model.add(hugectr.SparseEmbedding(
+            hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash, 0, 4, "sum", "emb", "keys",
+            max_vocabulary_size_per_gpu=500,
+        ))  # fmt: skip
+        flat = hugectr.DenseLayer(hugectr.Layer_t.Reshape, ["emb"], ["flat"], leading_dim=4)
+        fc = hugectr.DenseLayer(hugectr.Layer_t.InnerProduct, ["flat"], ["fc"], num_output=1)
+        loss = hugectr.Layer_t.BinaryCrossEntropyLoss
+        for layer in (flat, fc, hugectr.DenseLayer(loss, ["fc", "label"], ["loss"])):
+            model.add(layer)
+        model.compile()
+        return model
+
+    for kind in ("by_key", "hybrid", "replicated"):
+        model = model_of(kind)
+        assert model.session.tables()[0].placement() == kind
+        frequent = int(kind == "hybrid")  # key 0
+        assert model.table_stats()[0]["max_rows"] == 4 * 500 + frequent
+        with pytest.raises(hugectr.OutOfMemory, match=r"needs \d+ rows and may have") as refused:
+            model.fit(max_iter=50, display=0, eval_interval=0, snapshot=0)
+        # More devices do not help where each has all rows.
+        assert ("use more devices" in str(refused.value)) == (kind != "replicated")
+        assert ("place it by key" in str(refused.value)) == (kind == "replicated")
 
 
 def test_sampled_keys_are_those_of_the_data():

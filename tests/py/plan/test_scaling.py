@@ -95,10 +95,35 @@ def test_refusals_and_the_table():
     work, machine = work_of(), read_machine("h200")
     with pytest.raises(hugectr.InvalidArgument, match="multiple of the 8 of a node"):
         predict(work, machine, 12, Network(8))
-    with pytest.raises(hugectr.InvalidArgument, match=r"'rows'.*'unique' or 'pooled'"):
-        predict(work_of(exchange="rows"), machine, 2)
+    with pytest.raises(hugectr.InvalidArgument, match=r"'rows'.*'unique', 'pooled'"):
+        work_of(exchange="rows")
+    for devices in (0, -1, 2.5):
+        with pytest.raises(hugectr.InvalidArgument, match=f"devices: found {devices}, allowed"):
+            predict(work, machine, devices)
     text = table(work, [predict(work, machine, n) for n in (1, 2)])
     assert text.splitlines()[2].startswith("| 1 | 1.00 | 0.2 | 100% |")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: work_of(samples=0), "Work: samples: found 0"),
+        (lambda: work_of(samples=-5), "Work: samples: found -5"),
+        (lambda: work_of(one_seconds=float("nan")), "Work: one_seconds: found nan"),
+        (lambda: work_of(one_seconds=-1), "Work: one_seconds: found -1"),
+        (lambda: work_of(dense_bytes=-1), "Work: dense_bytes: found -1"),
+        (lambda: work_of(vec_size=0), "Work: vec_size: found 0"),
+        (lambda: Network(0), "Network: node_devices: found 0"),
+        (lambda: Network(8, rate=0), "Network: rate: found 0"),
+        (lambda: Network(8, rate=float("nan")), "Network: rate: found nan"),
+        (lambda: power_law(3, 0, 1.2), "power_law: rows: found 0"),
+        (lambda: power_law(3, 10, float("nan")), "power_law: alpha: found nan"),
+        (lambda: power_law(3, 10, 1.0), "power_law: alpha: found 1.0"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(make, says):
+    with pytest.raises(hugectr.InvalidArgument, match=says):
+        make()
 
 
 @pytest.mark.parametrize(

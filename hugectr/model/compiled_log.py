@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the log says of a model that has been compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hugectr.base import log
+from hugectr.spec.precision import warn_of_small_scale
+
+if TYPE_CHECKING:
+    from hugectr.model.graph import Graph
+
+
+def log_compiled(graph: Graph, device: str) -> None:
+    """Its seed, devices, readers and budgets, and what it asks for that has no effect.
+
+    Parameters
+    ----------
+    graph : Graph
+    device : {"cpu", "cuda"}
+    """
+    solver = graph.solver
+    log.info(f"Global seed is {graph.session.seed()}")
+    for i in solver.vvgpu[0]:
+        log.info(f"Device {i}: {'CPU (virtual device)' if device == 'cpu' else 'CUDA'}")
+    log.info(f"num of DataReader workers: {graph.reader_params.num_workers}")
+    for embedding in graph.embeddings:
+        rows = (0 if graph.etc.is_used else embedding.rows_per_gpu) or "unbounded"
+        log.info(f"max_vocabulary_size_per_gpu_={rows} ({embedding.sparse_embedding_name})")
+    warn_of_small_scale(solver.loss_scale)
+    if device == "cpu" and solver.use_mixed_precision:
+        log.warning(
+            f"use_mixed_precision: on the CPU {solver.mixed_precision_type} is computed "
+            "through float32 copies: correct, but slower than float32"
+        )
+    if device == "cpu" and solver.enable_tf32_compute:
+        log.info("enable_tf32_compute has no effect on the CPU: the training runs in float32")

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes of a job that are about to build one model, and whether it is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from hugectr.plan.placements import PlacementPlan
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.sameness import require_same
+from hugectr.spec.solver import Solver
+
+SolverSpec = TypeVar("SolverSpec", bound=Mapping[str, Any])
+ModelSpec = TypeVar("ModelSpec", bound=Mapping[str, Any])
+
+#: Settings that each process may have of its own: how it computes, where its disk is, and a seed,
+#: of which that of process 0 counts.
+_OF_A_PROCESS = ("model_name", "use_cuda_graph", "use_algorithm_search", "seed")
+_OF_A_MACHINE = "memory_"
+
+
+def same_plan(group: ProcessGroup, solver: Solver) -> None:
+    """An error where processes go by other plans, whose making is a collective. Collective.
+
+    Parameters
+    ----------
+    group : ProcessGroup
+    solver : Solver
+
+    Raises
+    ------
+    InvalidArgument
+        On all processes.
+    """
+    plan = solver.plan
+    asked = "one of its own" if isinstance(plan, PlacementPlan) else plan and str(plan)
+    require_same(group, "Model.compile", {"solver": {"plan": asked}})
+
+
+def same_model(
+    group: ProcessGroup, solver: SolverSpec, model: ModelSpec
+) -> tuple[SolverSpec, ModelSpec]:
+    """What is given, when all processes have the same. Collective.
+
+    Tables that lie elsewhere, another rate or another layer on one process would make its steps
+    expect other messages, or train another model without a word.
+
+    Parameters
+    ----------
+    group : ProcessGroup
+    solver, model : mapping
+        As the core takes them.
+
+    Raises
+    ------
+    InvalidArgument
+        On all processes: names the first setting that is not the same.
+    """
+    tables = [
+        {name: value for name, value in table.items() if not name.startswith(_OF_A_MACHINE)}
+        for table in model["embeddings"]
+    ]
+    shared = {name: value for name, value in solver.items() if name not in _OF_A_PROCESS}
+    require_same(group, "Model.compile", {"solver": shared, **model, "embeddings": tables})
+    return solver, model
