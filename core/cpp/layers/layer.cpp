@@ -84,6 +84,10 @@ std::set<std::string> parameter_names() {
   return names;
 }
 
+std::string name_of(const DenseLayerSpec& spec) {
+  return concat(spec.type, " layer \"", spec.tops.empty() ? "" : spec.tops.front(), '"');
+}
+
 /// Throws InvalidArgument for a name that no layer reads: its default would train without a word.
 void check_parameters(const DenseLayerSpec& spec) {
   static const std::set<std::string> known = parameter_names();
@@ -91,17 +95,20 @@ void check_parameters(const DenseLayerSpec& spec) {
     if (known.contains(name)) continue;
     std::string all;
     for (const std::string& one : known) all += (all.empty() ? "" : ", ") + one;
-    throw InvalidArgument(concat(spec.type, " layer \"", spec.tops.empty() ? "" : spec.tops.front(),
-                                 "\": no layer has a parameter \"", name, "\"; there are: ", all));
+    throw InvalidArgument(
+        concat(name_of(spec), ": no layer has a parameter \"", name, "\"; there are: ", all));
   }
 }
 
 }  // namespace
 
 std::unique_ptr<Layer> make_layer(const DenseLayerSpec& spec) {
-  check_parameters(spec);
   for (const LayerFactory& factory : layer_registry()) {
-    if (spec.type == factory.type) return factory.make(spec);
+    if (spec.type != factory.type) continue;
+    check_parameters(spec);
+    DenseLayerSpec named = spec;
+    named.attributes.belong_to(name_of(spec));
+    return factory.make(named);
   }
   std::string known;
   for (const std::string& type : layer_types()) known += (known.empty() ? "" : ", ") + type;

@@ -39,6 +39,9 @@ class HCTR_API Attributes {
   void erase(const std::string& name);
   const std::map<std::string, AttributeValue>& values() const { return values_; }
 
+  /// Whose they are, which errors then say: 'InnerProduct layer "fc1"'.
+  void belong_to(std::string owner) { owner_ = std::move(owner); }
+
   /// The value or the default; a value of the wrong kind throws InvalidArgument naming it.
   bool get_bool(const std::string& name, bool fallback) const;
   std::int64_t get_int(const std::string& name, std::int64_t fallback) const;
@@ -50,7 +53,13 @@ class HCTR_API Attributes {
   Initializer get_initializer(const std::string& name) const;
 
  private:
+  const AttributeValue* find(const std::string& name) const;
+  [[noreturn]] void refuse(const std::string& name, const std::string& why) const;
+  [[noreturn]] void wrong_kind(const std::string& name, const char* wanted,
+                               const AttributeValue& value) const;
+
   std::map<std::string, AttributeValue> values_;
+  std::string owner_;
 };
 
 /// One node of the dense network as users write it.

@@ -26,6 +26,21 @@ TEST(LayerParameters, ANameThatNoLayerHasIsRefused) {
   }
 }
 
+TEST(LayerParameters, AValueOfAnotherKindIsNamedWithItsLayer) {
+  const auto text_of = [](const DenseLayerSpec& spec, const char* name) -> std::string {
+    try {
+      static_cast<void>(make_layer(spec)->spec().attributes.get_int(name, 0));
+    } catch (const InvalidArgument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string text = text_of(layer("InnerProduct", "num_output"), "num_output");
+  EXPECT_NE(text.find("InnerProduct layer \"y\": parameter num_output is a float, must be an int"),
+            std::string::npos)
+      << text;
+}
+
 TEST(LayerParameters, ThoseOfOtherLayersAndOfEntriesAreTaken) {
   for (const char* const name : {"num_output", "dropout_rate", "elu_alpha", "lambda"}) {
     EXPECT_NE(make_layer(layer("ReLU", name)), nullptr) << name;
