@@ -50,6 +50,11 @@ def open_regular(path: Path) -> io.FileIO:
         When it can not be opened, or is no regular file.
     """
     regular_size(path)
+    # By an opener, so that the handle has one owner whenever an interrupt comes.
+    return io.FileIO(path, "rb", opener=_open)
+
+
+def _open(path: Path, _: int) -> int:
     # O_NONBLOCK: it may have become a pipe since.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
@@ -59,10 +64,10 @@ def open_regular(path: Path) -> io.FileIO:
             empty = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
             os.dup2(empty, handle, inheritable=False)
             os.close(empty)
-        return io.FileIO(handle, "rb")
     except BaseException:
         os.close(handle)
         raise
+    return handle
 
 
 def read_bounded(path: Path, most: int) -> bytes:

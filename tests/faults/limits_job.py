@@ -109,7 +109,13 @@ def work():
     model.train()
     if "limit" not in settings:
         peak = Path("/proc/self/status").read_text().partition("VmPeak:")[2].split()[0]
-        print("peak:", int(peak) * 1024, flush=True)
+        say(f"peak: {int(peak) * 1024}")
+
+
+def say(line):
+    """One write: processes of a job share their output."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 start = address_space()
@@ -123,7 +129,7 @@ except (
     hugectr.CommError,
 ) as error:
     traceback.print_exc()
-    print(f"ended: {type(error).__name__}: {error}", flush=True)
+    say(f"ended: {type(error).__name__}: {error}")
     sys.exit(0 if processes.current().size == 1 else 1)
-print("start:", start)
-print("ended: done", flush=True)
+say(f"start: {start}")
+say("ended: done")
