@@ -40,6 +40,20 @@ def saved(model, folder):
     return checkpoints.latest(folder)
 
 
+def resumed_over_disk(tmp_path, rng, steps):
+    """A net over a disk in ``rows``, that goes on from a checkpoint without links in ``run``.
+
+    Returns what it is made of, the net, and the checkpoint.
+    """
+    setup = fresh(rng, optimizer="Adam")
+    plain = make_model(setup)
+    course(plain, steps)
+    good = saved(plain, tmp_path / "run")
+    few = over_disk(setup, tmp_path / "rows")
+    few.resume(tmp_path / "run")
+    return setup, few, good
+
+
 def all_rows(path, table=0):
     """Every part of every row, by (slot, key)."""
     blocks = list(MergedRows(links_of(path), table).blocks())

@@ -4,7 +4,14 @@
 import os
 
 import pytest
-from checkpoints.linked_nets import fresh, links, over_disk, saved, segment_files
+from checkpoints.linked_nets import (
+    fresh,
+    links,
+    over_disk,
+    resumed_over_disk,
+    saved,
+    segment_files,
+)
 from model.nets import make_model
 from model.test_disk_tier import segments
 from model.test_tiers import assert_same_rows, course
@@ -27,12 +34,7 @@ NAMED = r"emb.*\.rows', byte \d+.*last checkpoint"
 @pytest.fixture(params=DAMAGE)
 def damaged_run(request, tmp_path, rng):
     """What a model is of that goes on from a checkpoint without links; its disk damaged since."""
-    setup = fresh(rng, optimizer="Adam")
-    plain = make_model(setup)
-    course(plain, 20)
-    good = saved(plain, tmp_path / "run")
-    few = over_disk(setup, tmp_path / "rows")
-    few.resume(tmp_path / "run")
+    setup, few, good = resumed_over_disk(tmp_path, rng, 20)
     course(few, 30)
     for file in segments(tmp_path / "rows"):
         DAMAGE[request.param](file)

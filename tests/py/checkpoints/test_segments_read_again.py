@@ -5,9 +5,15 @@ import os
 import shutil
 
 import pytest
-from checkpoints.linked_nets import fresh, links, over_disk, saved, segment_files
+from checkpoints.linked_nets import (
+    fresh,
+    links,
+    over_disk,
+    resumed_over_disk,
+    saved,
+    segment_files,
+)
 from checkpoints.test_damaged_tier import NAMED, change_group, published
-from model.nets import make_model
 from model.test_tiers import course
 
 import hugectr
@@ -80,12 +86,7 @@ def test_a_segment_is_read_as_often_as_checkpoints_from_before_it_go(
 
 
 def test_what_rots_after_its_link_keeps_the_one_without_it(tmp_path, rng):
-    setup = fresh(rng, optimizer="Adam")
-    plain = make_model(setup)
-    course(plain, 20)
-    good = saved(plain, tmp_path / "run")
-    few = over_disk(setup, tmp_path / "rows")
-    few.resume(tmp_path / "run")
+    _, few, good = resumed_over_disk(tmp_path, rng, 20)
     course(few, 20)
     few.save(tmp_path / "run", keep_last=2)
     second = checkpoints.latest(tmp_path / "run")
@@ -131,12 +132,7 @@ def test_a_copy_is_another_file(tmp_path, rng):
 
 
 def test_a_checkpoint_of_the_same_step_is_replaced_by_a_good_one_alone(tmp_path, rng):
-    setup = fresh(rng, optimizer="Adam")
-    plain = make_model(setup)
-    course(plain, 40)
-    good = saved(plain, tmp_path / "run")
-    few = over_disk(setup, tmp_path / "rows")
-    few.resume(tmp_path / "run")
+    _, few, good = resumed_over_disk(tmp_path, rng, 40)
     other = saved(few, tmp_path / "elsewhere")
     change_group(segment_files(other)[0])
     with pytest.raises(hugectr.DataError, match=NAMED):
@@ -147,12 +143,7 @@ def test_a_checkpoint_of_the_same_step_is_replaced_by_a_good_one_alone(tmp_path,
 
 @pytest.mark.parametrize("rots", [False, True])
 def test_what_a_delta_builds_on_is_read_before_others_go(tmp_path, rng, rots):
-    setup = fresh(rng, optimizer="Adam")
-    plain = make_model(setup)
-    course(plain, 20)
-    good = saved(plain, tmp_path / "run")
-    few = over_disk(setup, tmp_path / "rows")
-    few.resume(tmp_path / "run")
+    _, few, good = resumed_over_disk(tmp_path, rng, 20)
     course(few, 20)
     few.save(tmp_path / "run", keep_last=2, delta=True)  # in full: there is nothing to build on
     base = checkpoints.latest(tmp_path / "run")

@@ -194,8 +194,9 @@ void DeviceLookup::forward(PlanSlot slot, std::span<const TensorRef> outputs, co
 void DeviceLookup::begin_behind_update(const OpContext& context, LookupPlan& plan) {
   std::vector<EmbeddingInit> ops;
   for (TablePlan& own : plan.tables) {
-    EmbeddingInit op = std::exchange(own.behind_update, {});
-    if (op.count > 0) ops.push_back(std::move(op));
+    if (!own.behind_update) continue;
+    ops.push_back(*std::move(own.behind_update));
+    own.behind_update.reset();
   }
   run_several(context, std::move(ops));
 }

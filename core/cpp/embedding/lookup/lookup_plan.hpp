@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,16 +77,17 @@ struct TablePlan {
   HashTable::State before;        ///< of the table when the plan was made
   RowExtent extent;               ///< rows of the table, with those it inserted
   TensorRef reused;               ///< of these the ones whose numbers were free
-  EmbeddingInit behind_update;    ///< what they begin with, where the step before may move them
-  StagedRows staged;              ///< where the rows of the plan lie
-  RowRounding rounding;           ///< of the distinct ones
-  TensorRef bucket_scale;         ///< of the buckets of this device; empty: 1
-  TensorRef run_scale;            ///< of the buckets of the runs; empty: 1
-  TensorRef stamps;               ///< empty unless touched rows are noted
-  TensorRef scores;               ///< empty unless rows have a life
-  EmbeddingInit restart;          ///< of candidates: rows that the step does not train
-  UniquePlan unique;              ///< used: the runs are those of the rows asked for
-  ReplicaPlan replica;            ///< used: the runs have a bucket a row, sums of all devices
+  std::optional<EmbeddingInit>
+      behind_update;       ///< what they begin with, where the step before may move them
+  StagedRows staged;       ///< where the rows of the plan lie
+  RowRounding rounding;    ///< of the distinct ones
+  TensorRef bucket_scale;  ///< of the buckets of this device; empty: 1
+  TensorRef run_scale;     ///< of the buckets of the runs; empty: 1
+  TensorRef stamps;        ///< empty unless touched rows are noted
+  TensorRef scores;        ///< empty unless rows have a life
+  EmbeddingInit restart;   ///< of candidates: rows that the step does not train
+  UniquePlan unique;       ///< used: the runs are those of the rows asked for
+  ReplicaPlan replica;     ///< used: the runs have a bucket a row, sums of all devices
   const Exchange* exchange = nullptr;  ///< how its vectors travel
   std::uint64_t generation = 0;        ///< of the table: a plan from before it is void
   std::shared_ptr<const void> pin;     ///< while it waits to train

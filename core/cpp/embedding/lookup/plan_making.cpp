@@ -151,7 +151,7 @@ void DeviceLookup::stage(LookupPlan& plan) {
     own.staged = std::move(staged[t]);
     own.rounding = rows.rounding(own.unique_rows.ref(), own.extent.rows);
     own.stamps = rows.stamps(own.extent.rows);
-    own.behind_update = {};
+    own.behind_update.reset();
     if (!plan.train) continue;
     if (own.extent.rows > rows.size()) {  // of a plan that is submitted before they are known
       rows.content_of_new(own.key_count(), own.staged, new_rows);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/cpp/ops/row_cache.hpp"
+
 namespace hugectr {
 namespace {
 
@@ -61,6 +63,19 @@ std::size_t bytes_of_staging(const std::shared_ptr<MemoryResource>& memory, std:
   MoveLists lists;
   lists.allocate(memory, "", keys);
   return plans * places.arena->size_in_bytes() + lists.arena->size_in_bytes();
+}
+
+CacheReportMemory::CacheReportMemory(GPUResource& gpu, const std::string& owner) {
+  const std::string name = owner + " cache report";
+  const auto arena = DeviceBuffer2::create(name, DeviceAllocator(gpu.memory_resource()));
+  on_device = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "report");
+  arena->allocate();
+  const auto staging = DeviceBuffer2::create(name, DeviceAllocator(gpu.staging_resource()));
+  staging->reserve({CacheReport::kSize}, &on_host, "report");
+  staging->allocate();
+  Stream& stream = gpu.plan_stream();
+  stream.fill_zero(on_device.get_ptr(), on_device.get_size_in_bytes());
+  stream.synchronize();
 }
 
 FoundPlaces::FoundPlaces(const std::shared_ptr<MemoryResource>& memory, const std::string& owner,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
-#include "core/cpp/device/stream.hpp"
+#include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
 
@@ -54,6 +55,17 @@ struct MoveLists {
   TensorBag2 missing, places, leaving, coming;
   std::size_t count = 0;         ///< rows that are to come
   std::shared_ptr<Event> moved;  ///< move stream: has read them; null before the first time
+};
+
+/// A CacheReport (ops/row_cache.hpp) of the device, zeros at first, and what the host knows of it.
+struct CacheReportMemory {
+  CacheReportMemory(GPUResource& gpu, const std::string& owner);
+  std::size_t told(std::size_t what) const {
+    return static_cast<std::size_t>(on_host.get_ptr()[what]);
+  }
+
+  TensorBag2 on_device;
+  Tensor2<std::int64_t> on_host;  ///< staging: as it was told last
 };
 
 /// Some of all `places`, and the rows there.

@@ -43,17 +43,8 @@ CachedPlans::CachedPlans(GPUResource& gpu, std::unique_ptr<RowBacking> home,
       cache_(*memory_, gpu.device(), owner + " cached", parts, most_places_),
       swaps_(home_->swaps()),
       maps_(*memory_, owner, most_places_, max_rows, swaps_),
-      ranking_(least_ranked) {
-  const auto arena = DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(memory_));
-  report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "report");
-  arena->allocate();
-  const auto staging =
-      DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(gpu.staging_resource()));
-  staging->reserve({CacheReport::kSize}, &on_host_, "report");
-  staging->allocate();
-  Stream& stream = gpu_.plan_stream();
-  stream.fill_zero(report_.get_ptr(), report_.get_size_in_bytes());
-  stream.synchronize();
+      ranking_(least_ranked),
+      report_(gpu, owner_) {
   gpu_.move_stream();  // made while one thread has the device
 }
 
@@ -93,11 +84,12 @@ bool CachedPlans::prepare(const OpContext& context, std::size_t plan, const Plan
                        .place_of = place_of(),
                        .marks = marks(),
                        .missing = lists().missing.ref(),
-                       .report = report_.ref(),
+                       .report = report_.on_device.ref(),
                        .plan = pins.bit,
                        .now = ranking_.now(),
                        .train = numbers.train});
-  rank.marks = marks(), rank.report = report_.ref(), rank.told = told(), rank.live = pins.live;
+  rank.marks = marks(), rank.report = report_.on_device.ref(), rank.told = told(),
+  rank.live = pins.live;
   ops.ranks.push_back(rank);
   return true;
 }
@@ -106,17 +98,17 @@ void CachedPlans::take(const OpContext& context, std::size_t plan, const PlanRow
                        StagingOps& ops) {
   const std::lock_guard lock(mutex_);
   replaced_.clear();
-  const std::size_t missing = lists().count = reported(CacheReport::kMissing);
-  places_of_plans_[plan].rows = reported(CacheReport::kRows);
-  ranking_.passed(reported(CacheReport::kRanked), places_);
-  if (const std::size_t free = reported(CacheReport::kFree); missing > free) {
+  const std::size_t missing = lists().count = report_.told(CacheReport::kMissing);
+  places_of_plans_[plan].rows = report_.told(CacheReport::kRows);
+  ranking_.passed(report_.told(CacheReport::kRanked), places_);
+  if (const std::size_t free = report_.told(CacheReport::kFree); missing > free) {
     throw too_few_places(table_, gpu_.device(), places_ - free + missing, numbers.of_keys.size(),
                          most_places_, row_bytes_);
   }
-  counts_.hits += reported(CacheReport::kRows) - missing;
+  counts_.hits += report_.told(CacheReport::kRows) - missing;
   counts_.misses += missing;
-  counts_.bytes_fetched = reported(CacheReport::kFetched) * row_bytes_;
-  counts_.bytes_written_back = (reported(CacheReport::kSent) + sent_by_readers_) * row_bytes_;
+  counts_.bytes_fetched = report_.told(CacheReport::kFetched) * row_bytes_;
+  counts_.bytes_written_back = (report_.told(CacheReport::kSent) + sent_by_readers_) * row_bytes_;
   if (missing > 0) bring(context, plan, numbers, ops);
 }
 
@@ -204,7 +196,7 @@ TensorRef CachedPlans::shifts() const { return swaps_ ? flat(maps_.shifts, rows_
 
 /// Where ops of the device write the report for the host.
 TensorRef CachedPlans::told() const {
-  TensorRef ref = on_host_.ref();
+  TensorRef ref = report_.on_host.ref();
   ref.device = gpu_.device();
   return ref;
 }
@@ -266,14 +258,14 @@ void CachedPlans::bring(const OpContext& context, std::size_t plan, const PlanRo
                        .places = own.places.ref(),
                        .leaving = own.leaving.ref(),
                        .coming = own.coming.ref(),
-                       .report = report_.ref(),
+                       .report = report_.on_device.ref(),
                        .shifts = shifts(),
                        .plan = pins_.bit(plan),
                        .now = ranking_.now(),
                        .first = ranking_.first(),
-                       .ranked = on_host_.get_ptr()[CacheReport::kRanked],
-                       .bound = on_host_.get_ptr()[CacheReport::kBound],
-                       .below = on_host_.get_ptr()[CacheReport::kBelow],
+                       .ranked = report_.on_host.get_ptr()[CacheReport::kRanked],
+                       .bound = report_.on_host.get_ptr()[CacheReport::kBound],
+                       .below = report_.on_host.get_ptr()[CacheReport::kBelow],
                        .fresh_from = static_cast<std::int64_t>(numbers.fresh_from),
                        .train = numbers.train});
   swapped_ = swaps_;  // with a place that has changed: those were unsent before

@@ -86,9 +86,6 @@ class CachedPlans : public RowStore {
   TierCounts counts_;  ///< bytes: but for those of the last plan
 
  private:
-  std::size_t reported(std::size_t what) const {
-    return static_cast<std::size_t>(on_host_.get_ptr()[what]);
-  }
   TensorRef told() const;
   MoveLists& lists() { return lists_[last_lists_]; }
   void await_moves(Stream& plan_stream);
@@ -105,8 +102,7 @@ class CachedPlans : public RowStore {
   std::vector<std::shared_ptr<DeviceBuffer2>> replaced_;
   MoveLists lists_[2];  ///< of the plan that is being made, and of the one whose rows may be moving
   std::size_t last_lists_ = 0;
-  TensorBag2 report_;
-  Tensor2<std::int64_t> on_host_;  ///< as it was told last
+  CacheReportMemory report_;
 };
 
 }  // namespace hugectr

@@ -24,18 +24,8 @@ class CachedOverWhole final : public CachedPlans {
   CachedOverWhole(GPUResource& gpu, std::unique_ptr<RowBacking> home, const std::string& table,
                   const std::string& owner, const RowParts& parts, std::size_t places,
                   std::size_t max_rows, std::size_t least_ranked)
-      : CachedPlans(gpu, std::move(home), table, owner, parts, places, max_rows, least_ranked) {
-    const auto arena = DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(memory_));
-    report_ = arena->reserve({CacheReport::kSize}, TensorScalarType::Int64, "of readers");
-    arena->allocate();
-    const auto staging =
-        DeviceBuffer2::create(owner_ + " cache report", DeviceAllocator(gpu.staging_resource()));
-    staging->reserve({CacheReport::kSize}, &on_host_, "of readers");
-    staging->allocate();
-    Stream& stream = gpu_.plan_stream();
-    stream.fill_zero(report_.get_ptr(), report_.get_size_in_bytes());
-    stream.synchronize();
-  }
+      : CachedPlans(gpu, std::move(home), table, owner, parts, places, max_rows, least_ranked),
+        of_readers_(gpu, owner) {}
 
   void visit(const OpContext&, std::size_t rows, const std::vector<std::uint32_t>& numbers,
              RowUse use, const RowVisit& f) override {
@@ -63,12 +53,14 @@ class CachedOverWhole final : public CachedPlans {
                               .marks = marks(),
                               .places = found.places.ref(),
                               .rows = found.rows.ref(),
-                              .report = report_.ref(),
+                              .report = of_readers_.on_device.ref(),
                               .changing = pins_.changing(),
                               .all = all});
-    context.stream->copy(on_host_.get_ptr(), report_.get_ptr(), report_.get_size_in_bytes());
+    const TensorBag2& report = of_readers_.on_device;
+    context.stream->copy(of_readers_.on_host.get_ptr(), report.get_ptr(),
+                         report.get_size_in_bytes());
     context.stream->synchronize();
-    found.count = static_cast<std::size_t>(on_host_.get_ptr()[CacheReport::kMissing]);
+    found.count = of_readers_.told(CacheReport::kMissing);
     if (swaps_) {
       TensorRef rows = found.rows.ref();
       rows.shape = {found.count};
@@ -125,8 +117,7 @@ class CachedOverWhole final : public CachedPlans {
     context.stream->synchronize();
   }
 
-  TensorBag2 report_;
-  Tensor2<std::int64_t> on_host_;  ///< as it was told last
+  CacheReportMemory of_readers_;
 };
 
 /// Over a disk: who looks gets copies.

@@ -109,12 +109,13 @@ void Table::first_content(const HashTable::State& before, const StagedRows& wher
   }
 }
 
-EmbeddingInit Table::first_content_ahead(const HashTable::State& before, const StagedRows& where,
-                                         std::vector<EmbeddingInit>& ops) const {
+std::optional<EmbeddingInit> Table::first_content_ahead(const HashTable::State& before,
+                                                        const StagedRows& where,
+                                                        std::vector<EmbeddingInit>& ops) const {
   const TensorRef reused = reused_since(before);
   if (reused.empty() || !sweeps_untouched_rows(spec_.opt_params)) {
     first_content(before, where, true, ops);
-    return {};
+    return std::nullopt;
   }
   ops.push_back(births_of(reused, 0, reused.size()));
   if (before.rows < size()) {

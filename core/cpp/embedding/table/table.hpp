@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -125,9 +126,10 @@ class Table {
   /// The same for a plan, all that may be written while the step before it runs. A step whose
   /// update sweeps moves every row below its extent, those of free numbers too: of them only the
   /// births are written, and what writes the rest is returned, for the stream that updates to run
-  /// ahead of the plan's step. Of no rows: nothing is left.
-  EmbeddingInit first_content_ahead(const HashTable::State& before, const StagedRows& where,
-                                    std::vector<EmbeddingInit>& ops) const;
+  /// ahead of the plan's step. None: nothing is left.
+  std::optional<EmbeddingInit> first_content_ahead(const HashTable::State& before,
+                                                   const StagedRows& where,
+                                                   std::vector<EmbeddingInit>& ops) const;
   /// The same in parts, of rows that are visited a few at a time: first states of those that lie at
   /// these places (n, uint32), and the births of all.
   void first_states(const OpContext& context, const TensorRef& places, RowArrays arrays) const;
