@@ -62,6 +62,9 @@ class HCTR_API Communicator {
   virtual void abort(const std::string& reason) noexcept = 0;
   /// The same for the ranks of this process only: how one goes that owes the others nothing.
   virtual void leave(const std::string& reason) noexcept { abort(reason); }
+  /// All that its ranks began has ended on all of them, and nothing comes any more: what then ends
+  /// needs no abort.
+  virtual void rest() noexcept {}
   /// Waits until what abort() or leave() began has ended. Not before all groups of the device that
   /// may wait for the same rank have been left: one may need the others' end.
   virtual void wait_until_left() noexcept {}

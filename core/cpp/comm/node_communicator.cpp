@@ -121,6 +121,9 @@ void NodeCommunicator::abort(const std::string& reason) noexcept {
 void NodeCommunicator::leave(const std::string& reason) noexcept {
   for (auto* one : {&stages_.flat, &stages_.near, &stages_.far}) (*one)->leave(reason);
 }
+void NodeCommunicator::rest() noexcept {
+  for (auto* one : {&stages_.flat, &stages_.near, &stages_.far}) (*one)->rest();
+}
 void NodeCommunicator::wait_until_left() noexcept {
   for (auto* one : {&stages_.flat, &stages_.near, &stages_.far}) (*one)->wait_until_left();
 }

@@ -46,6 +46,7 @@ class NodeCommunicator final : public Communicator {
 
   void abort(const std::string& reason) noexcept override;
   void leave(const std::string& reason) noexcept override;
+  void rest() noexcept override;
   void wait_until_left() noexcept override;
   void renew() override;
   void tune(Stream& stream, std::vector<double>& found) override;

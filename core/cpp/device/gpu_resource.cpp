@@ -68,6 +68,10 @@ void GPUResource::leave(const std::string& reason) noexcept {
   for (Communicator* communicator : communicators_.all()) communicator->leave(reason);
 }
 
+void GPUResource::rest() noexcept {
+  for (Communicator* communicator : communicators_.all()) communicator->rest();
+}
+
 void GPUResource::wait_until_left() noexcept {
   for (Communicator* communicator : communicators_.all()) communicator->wait_until_left();
 }

@@ -135,7 +135,12 @@ ResourceManager::~ResourceManager() {
   // leave ends the communicators of a device from several threads at once, which NCCL does not
   // promise to stand: it is for what can not be waited for.
   const bool may_wait = at_rest_ && get_num_process() == 1;
-  if (map_.size() > 1 && !may_wait) leave("the ResourceManager is gone");
+  if (map_.size() == 1) return;
+  if (may_wait) {
+    for (auto& gpu : gpus_) gpu->rest();
+  } else {
+    leave("the ResourceManager is gone");
+  }
 }
 
 void ResourceManager::leave(const std::string& reason) noexcept {

@@ -76,6 +76,7 @@ class HCTR_API GPUResource {
   /// processes (abort) or of this one (leave).
   void abort(const std::string& reason) noexcept;
   void leave(const std::string& reason) noexcept;
+  void rest() noexcept;
   void wait_until_left() noexcept;
   /// Whether compute contexts made from now on let float32 products use tf32.
   void set_tf32(bool tf32) { tf32_ = tf32; }
@@ -145,8 +146,8 @@ class HCTR_API ResourceManager {
   /// Waits for all work of all streams; rethrows the first error.
   void synchronize();
   /// All has been waited for and nothing comes any more: communicators of one process then end one
-  /// after the other, when this object does. Without it they are left first, all at once, so that
-  /// none waits for a rank that never comes.
+  /// after the other and without an abort, when this object does. Without it they are left first,
+  /// all at once, so that none waits for a rank that never comes.
   void rest() { at_rest_ = true; }
 
  private:

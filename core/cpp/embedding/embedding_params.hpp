@@ -60,6 +60,8 @@ struct SparseEmbeddingHashParams {
   TensorScalarType vector_type = TensorScalarType::Float32;
   /// Rows a device may hold; 0 = as many as memory takes.
   std::size_t max_vocabulary_size_per_gpu = 0;
+  /// Tables of the model, which share the addresses of a process (rows_without_budget()).
+  std::size_t tables_of_model = 1;
   /// Where slots are part of identity: slot k's new rows are uniform in +-sqrt(1/size[k]), else
   /// +-0.05. The budget is then the sum over the device's slots, and wins over
   /// max_vocabulary_size_per_gpu.

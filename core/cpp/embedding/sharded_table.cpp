@@ -59,6 +59,7 @@ void ShardedTable::add_part(const Placement& placement, GPUResource& gpu) {
   spec.vec_size = columns.count;
   spec.first_column = columns.first;
   spec.all_columns = params_.embedding_vec_size;
+  spec.sharers = params_.tables_of_model * resources_->get_local_gpu_count();
   spec.direct = direct_slots(params_, placement, rank);
   TableParts& parts = placement.reads_out(rank) ? parts_ : others_;
   parts.push_back(

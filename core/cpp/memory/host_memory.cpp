@@ -161,6 +161,7 @@ std::optional<unsigned char> fill_of_memory() {
 
 GrowableMemory::~GrowableMemory() = default;
 MemoryResource::~MemoryResource() = default;
+std::size_t MemoryResource::most_bytes() const { return physical_bytes(); }
 
 std::shared_ptr<MemoryResource> make_host_memory_resource(DeviceId device) {
   return std::make_shared<HostMemoryResource>(device);

@@ -33,6 +33,9 @@ class HCTR_API MemoryResource {
 
   virtual ~MemoryResource();
   virtual DeviceId device() const = 0;
+  /// More than anybody can have of it: for choosing how many addresses to set apart, never for
+  /// whether something fits. The machine's memory unless the device has its own.
+  virtual std::size_t most_bytes() const;
   /// Uninitialised bytes. Throws OutOfMemory naming `owner` and the number of bytes.
   virtual void* allocate(std::size_t bytes, std::string_view owner) = 0;
   virtual void deallocate(void* data, std::size_t bytes) noexcept = 0;

@@ -68,6 +68,7 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   params.exchange = spec.exchange;
   params.wire = spec.wire;
   params.table_id = index;
+  params.tables_of_model = model.embeddings.size();
   const TableInput read = table_input(spec, model.input);
   params.slot_num = read.slot_num();
   if (spec.combiner == Combiner::Concat) {

@@ -23,10 +23,18 @@ namespace {
                            "what else uses this one"));
 }
 
+std::size_t total_memory(int device) {
+  const DeviceGuard guard(device);
+  std::size_t free = 0, total = 0;
+  HCTR_TRY(cudaMemGetInfo(&free, &total));
+  return total;
+}
+
 class CudaMemoryResource final : public MemoryResource {
  public:
   explicit CudaMemoryResource(int device) : device_(device) {}
   DeviceId device() const override { return {DeviceType::Cuda, device_}; }
+  std::size_t most_bytes() const override { return total_memory(device_); }
 
   void* allocate(std::size_t bytes, std::string_view owner) override {
     const DeviceGuard guard(device_);
@@ -77,6 +85,7 @@ class ManagedMemoryResource final : public MemoryResource {
  public:
   explicit ManagedMemoryResource(int device) : device_(device) {}
   DeviceId device() const override { return {DeviceType::Cuda, device_}; }
+  std::size_t most_bytes() const override { return total_memory(device_); }
 
   void* allocate(std::size_t bytes, std::string_view owner) override {
     const DeviceGuard guard(device_);

@@ -25,9 +25,9 @@ bool waits_for_keys(DeviceType type) {
   return text && *text ? *text != '0' : type == DeviceType::Cpu;
 }
 
-const std::vector<SparseEmbeddingHashParams>& checked(
-    const std::vector<SparseEmbeddingHashParams>& tables) {
-  for (const SparseEmbeddingHashParams& params : tables) {
+std::vector<SparseEmbeddingHashParams> checked(std::vector<SparseEmbeddingHashParams> tables) {
+  for (SparseEmbeddingHashParams& params : tables) {
+    params.tables_of_model = tables.size();
     HCTR_CHECK(params.slot_num == 1 && params.pooled(), "table '", params.name,
                "' of a collection takes one list of buckets: slot_num 1, combiner sum or mean");
     HCTR_CHECK(params.i64_keys, "table '", params.name, "' of a collection has int64 keys");

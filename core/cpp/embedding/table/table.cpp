@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/table/table.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -11,27 +9,16 @@
 #include "core/cpp/ops/score_rows.hpp"
 
 namespace hugectr {
-namespace {
-
-/// Rows to reserve address space for when there is no budget: more than the machine's memory could
-/// hold. A device has no more memory than its host in any sensible machine, and mapping fails with
-/// a clear message where it does.
-std::size_t rows_of_all_memory(const RowParts& parts) {
-  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
-                     static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return std::clamp<std::size_t>(bytes / parts.vector_bytes(), 1, kNoRow - 1);
-}
-
-}  // namespace
 
 Table::Table(TableSpec spec, RowBudget budget, GPUResource& gpu)
     : spec_(std::move(spec)),
-      budget_(std::move(budget)),
       gpu_(gpu),
       memory_(gpu.memory_resource()),
       owner_(concat(spec_.name, " on ", to_string(gpu.device()))),
-      index_(memory_, owner_, spec_.key_type,
-             has_budget() ? budget_.rows : rows_of_all_memory(spec_.row_parts()), spec_.has_slots(),
+      has_budget_(budget.rows > 0),
+      limit_(has_budget_ ? std::move(budget)
+                         : rows_without_budget(*memory_, spec_.row_parts(), spec_.sharers)),
+      index_(memory_, owner_, spec_.key_type, limit_.rows, spec_.has_slots(),
              gpu.staging_resource(), spec_.direct),
       store_(make_row_store(gpu, spec_.name, owner_, spec_.memory, spec_.opt_params,
                             spec_.row_parts(), index_.max_rows())) {
@@ -48,11 +35,7 @@ Table::Table(TableSpec spec, RowBudget budget, GPUResource& gpu)
 void Table::make_room(std::size_t asked) {
   if (asked > max_rows()) {
     throw OutOfMemory(concat("embedding '", spec_.name, "' on ", to_string(gpu_.device()),
-                             " needs ", asked, " rows and may have ", max_rows(),
-                             has_budget()
-                                 ? budget_.way_out
-                                 : " in this machine's memory: use more devices or a smaller "
-                                   "vector size"));
+                             " needs ", asked, " rows and may have ", max_rows(), limit_.way_out));
   }
   store_->grow_to(size());
   if (stamps_.max_rows() > 0) stamps_.grow_to(size());

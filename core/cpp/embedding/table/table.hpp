@@ -12,6 +12,7 @@
 #include "core/cpp/embedding/table/hash_table.hpp"
 #include "core/cpp/embedding/table/row_bag.hpp"
 #include "core/cpp/embedding/table/row_life.hpp"
+#include "core/cpp/embedding/table/row_limit.hpp"
 #include "core/cpp/embedding/table/row_store.hpp"
 #include "core/cpp/embedding/table/table_memory.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
@@ -38,15 +39,10 @@ struct TableSpec {
   OptParams opt_params;
   TableMemory memory;
   RowLife life;
+  std::size_t sharers = 1;  ///< tables of the process, those of each device counted
 
   bool has_slots() const { return identity == Identity::SlotAndKey; }
   RowParts row_parts() const { return parts_of_row(vec_size, vector_type, opt_params); }
-};
-
-/// Rows a device may hold.
-struct RowBudget {
-  std::size_t rows = 0;  ///< 0: as many as memory takes
-  std::string way_out;   ///< what a message says behind the number of rows
 };
 
 /// Rows that have numbers at a moment: what a plan may see, and what is visible to others.
@@ -164,7 +160,7 @@ class Table {
   }
   std::size_t size() const { return index_.size(); }
   std::size_t max_rows() const { return index_.max_rows(); }
-  bool has_budget() const { return budget_.rows > 0; }
+  bool has_budget() const { return has_budget_; }
 
   /// Held by who has planned a training batch: while anyone does, the table is not to be changed
   /// from outside.
@@ -222,10 +218,11 @@ class Table {
   }
 
   const TableSpec spec_;
-  RowBudget budget_;
   GPUResource& gpu_;
   std::shared_ptr<MemoryResource> memory_;
   std::string owner_;
+  const bool has_budget_;
+  const RowBudget limit_;
   HashTable index_;
   std::unique_ptr<RowStore> store_;
   GrowableTensor stamps_;
