@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/copy_rows.hpp"
 
@@ -19,6 +20,7 @@ void gather_rows_kernel(const OpContext& context, const GatherRows& op) {
 }
 
 const OpRegistration<GatherRows> gather_rows_cpu{DeviceType::Cpu, &gather_rows_kernel};
+const SeveralRegistration<GatherRows> several_gather_rows_cpu{DeviceType::Cpu};
 
 }  // namespace
 

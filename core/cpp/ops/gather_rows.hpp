@@ -9,6 +9,7 @@ namespace hugectr {
 /// Deterministic.
 struct HCTR_API GatherRows {
   static constexpr const char* kName = "gather_rows";
+  static constexpr const char* kSeveralName = "several_gather_rows";
   TensorRef rows, source, values;
 
   void visit(OpVisitor& v) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/device/thread_pool.hpp"
 #include "core/cpp/ops/loops/check_csr.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
@@ -24,6 +25,7 @@ void scatter_rows_kernel(const OpContext& context, const ScatterRows& op) {
 }
 
 const OpRegistration<ScatterRows> scatter_rows_cpu{DeviceType::Cpu, &scatter_rows_kernel};
+const SeveralRegistration<ScatterRows> several_scatter_rows_cpu{DeviceType::Cpu};
 
 }  // namespace
 

@@ -9,6 +9,7 @@ namespace hugectr {
 /// dtype, packed. Overwrites the named rows. Deterministic.
 struct HCTR_API ScatterRows {
   static constexpr const char* kName = "scatter_rows";
+  static constexpr const char* kSeveralName = "several_scatter_rows";
   TensorRef rows, values, target;
 
   void visit(OpVisitor& v) {

@@ -1,49 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
+#include <map>
+#include <vector>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/gather_rows.hpp"
+#include "core/cuda/primitives/many.cuh"
+#include "core/cuda/primitives/row_units.cuh"
 #include "core/cuda/primitives/rows.cuh"
 
 namespace hugectr::cuda {
 namespace {
 
-// Rows as runs of Units, whatever they hold. Moves every byte of values in and out once.
+// Rows as runs of Units, whatever they hold.
 template <class Unit>
-__global__ void gather_rows_kernel(std::size_t count, FastDivide units,
-                                   const std::uint32_t* __restrict__ rows,
-                                   const Unit* __restrict__ source, Unit* __restrict__ values,
-                                   std::size_t units_per_row) {
-  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t t = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; t < count;
-       t += step) {
-    std::size_t unit;
-    const std::size_t row = rows[units.divide(t, unit)];
-    values[t] = source[row * units_per_row + unit];
+struct Gather {
+  std::size_t units_per_row, count;
+  FastDivide units;
+  const std::uint32_t* rows;
+  const Unit* source;
+  Unit* values;
+
+  explicit Gather(const GatherRows& op)
+      : units_per_row(op.source.row_size() * size_of(op.source.dtype) / sizeof(Unit)),
+        count(op.rows.size() * units_per_row),
+        units(units_per_row),
+        rows(op.rows.ptr<std::uint32_t>()),
+        source(static_cast<const Unit*>(op.source.data)),
+        values(static_cast<Unit*>(op.values.data)) {}
+  unsigned blocks() const { return grid_for(count, kThreads); }
+
+  // Moves every byte of values in and out once.
+  __device__ void move() const {
+    const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+    for (std::size_t t = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; t < count;
+         t += step) {
+      std::size_t unit;
+      const std::size_t row = rows[units.divide(t, unit)];
+      values[t] = source[row * units_per_row + unit];
+    }
   }
-}
+};
 
 template <class Unit>
-void gather(const OpContext& context, const GatherRows& op, std::size_t row_bytes) {
-  const std::size_t units = row_bytes / sizeof(Unit), count = op.rows.size() * units;
-  launch(context, GatherRows::kName, dim3(grid_for(count, kThreads)), dim3(kThreads), 0,
-         &gather_rows_kernel<Unit>, count, FastDivide(units), op.rows.ptr<std::uint32_t>(),
-         static_cast<const Unit*>(op.source.data), static_cast<Unit*>(op.values.data), units);
+__global__ void gather_rows_kernel(Gather<Unit> a) {
+  a.move();
+}
+template <class Unit>
+__global__ void gather_many_rows_kernel(const __grid_constant__ Many<Gather<Unit>> many) {
+  many.mine().move();
+}
+
+std::size_t unit_of(const GatherRows& op) {
+  return row_unit(op.source.row_size() * size_of(op.source.dtype), op.values.data, op.source.data);
 }
 
 void gather_rows(const OpContext& context, const GatherRows& op) {
-  const std::size_t bytes = op.source.row_size() * size_of(op.source.dtype);
-  const std::uintptr_t places = reinterpret_cast<std::uintptr_t>(op.values.data) |
-                                reinterpret_cast<std::uintptr_t>(op.source.data) | bytes;
-  if (places % sizeof(uint4) == 0) {
-    gather<uint4>(context, op, bytes);
-  } else if (places % sizeof(std::uint32_t) == 0) {
-    gather<std::uint32_t>(context, op, bytes);
-  } else {
-    gather<std::uint8_t>(context, op, bytes);
+  with_row_unit(unit_of(op), [&]<class Unit>(Unit) {
+    const Gather<Unit> args(op);
+    launch(context, GatherRows::kName, dim3(args.blocks()), dim3(kThreads), 0,
+           &gather_rows_kernel<Unit>, args);
+  });
+}
+
+void gather_many_rows(const OpContext& context, const Several<GatherRows>& several) {
+  std::map<std::size_t, std::vector<const GatherRows*>> alike;
+  for (const GatherRows& op : several.ops) {
+    if (op.rows.size() > 0) alike[unit_of(op)].push_back(&op);
+  }
+  for (const auto& [unit, ops] : alike) {
+    with_row_unit(unit, [&]<class Unit>(Unit) {
+      std::vector<Gather<Unit>> all;
+      for (const GatherRows* op : ops) all.emplace_back(*op);
+      launch_many<Gather<Unit>>(context, GatherRows::kSeveralName, all, dim3(kThreads),
+                                &gather_many_rows_kernel<Unit>,
+                                [](const Gather<Unit>& args) { return args.blocks(); });
+    });
   }
 }
 
 const OpRegistration<GatherRows> gather_rows_cuda{DeviceType::Cuda, &gather_rows};
+const SeveralRegistration<GatherRows> several_gather_rows_cuda{DeviceType::Cuda, &gather_many_rows};
 
 }  // namespace
 }  // namespace hugectr::cuda

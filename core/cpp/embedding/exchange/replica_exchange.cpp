@@ -7,6 +7,7 @@
 #include "core/cpp/comm/check_collective.hpp"
 #include "core/cpp/comm/communicator.hpp"
 #include "core/cpp/device/several.hpp"
+#include "core/cpp/ops/copy_blocks.hpp"
 #include "core/cpp/ops/embedding_gradient.hpp"
 #include "core/cpp/ops/gather_rows.hpp"
 #include "core/cpp/ops/lookup_sort.hpp"
@@ -120,10 +121,14 @@ void ReplicaExchange::sort_batch(const OpContext& context, std::span<const Repli
                      .row_count = static_cast<std::int64_t>(kNoRow) + 1});
   }
   run_several(context, std::move(sorts));
+  std::vector<CopyBlocks> counts;  // the device writes staging memory as its own
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    context.stream->copy(found_.get_ptr() + t, tables[t].plan->run_count.ref().data,
-                         sizeof(std::int64_t));
+    const TensorRef count = TablePlan::first(tables[t].plan->run_count, 1);
+    TensorRef to = count;
+    to.data = found_.get_ptr() + t;
+    counts.push_back({.in = count, .out = to, .from = {0}, .to = {0}, .sizes = {1}});
   }
+  run_several(context, std::move(counts));
   context.stream->synchronize();
   for (std::size_t t = 0; t < tables.size(); ++t) {
     TablePlan& plan = *tables[t].plan;
@@ -269,7 +274,7 @@ void ReplicaExchange::backward(const OpContext& context, std::span<Shipment> tab
   }
   if (!added_up.empty()) context.stream->fill_zero(added_up.data, added_up.size_in_bytes());
   run_several(context, std::move(gradients));
-  for (const ScatterRows& scatter : scatters) run(context, scatter);
+  run_several(context, std::move(scatters));
   if (!added_up.empty()) context.communicator->all_reduce(added_up, *context.stream);
   if (!gathers.empty()) context.communicator->together(gathers, *context.stream);
 }

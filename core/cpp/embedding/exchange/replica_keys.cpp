@@ -139,19 +139,21 @@ void ReplicaKeys::learn_counts(const OpContext& context, std::span<const Replica
 /// runs, and the place of each run among them.
 void ReplicaKeys::order_by_first_key(const OpContext& context,
                                      std::span<const ReplicaLookup> tables) const {
+  std::vector<GatherRows> gathers;
   std::vector<LookupSort> sorts;
+  std::vector<ScatterRows> scatters;
   for (const ReplicaLookup& table : tables) {
     const TablePlan& plan = *table.plan;
     const ReplicaPlan& replica = plan.replica;
     const std::size_t n = replica.own_keys, rows = replica.own;
     if (n == 0) continue;
     const TensorRef places = words(plan.sorted_buckets.ref(), n, 1);
-    run(context, GatherRows{.rows = TablePlan::first(plan.sorted_buckets, n),
-                            .source = words(plan.key_buckets(), n, 1),
-                            .values = words(replica.sorted_buckets.ref(), n, 1)});
-    run(context, GatherRows{.rows = TablePlan::first(replica.run_offsets, rows),
-                            .source = places,
-                            .values = words(replica.places.ref(), rows, 1)});
+    gathers.push_back({.rows = TablePlan::first(plan.sorted_buckets, n),
+                       .source = words(plan.key_buckets(), n, 1),
+                       .values = words(replica.sorted_buckets.ref(), n, 1)});
+    gathers.push_back({.rows = TablePlan::first(replica.run_offsets, rows),
+                       .source = places,
+                       .values = words(replica.places.ref(), rows, 1)});
     sorts.push_back({.rows = TablePlan::first(replica.places, rows),
                      .buckets = TablePlan::first(counting_, rows),
                      .sorted_buckets = plan.sorted_buckets.ref(),
@@ -160,15 +162,14 @@ void ReplicaKeys::order_by_first_key(const OpContext& context,
                      .run_count = plan.run_count.ref(),
                      .scratch = plan.scratch.ref(),
                      .row_count = static_cast<std::int64_t>(n)});
-  }
-  run_several(context, std::move(sorts));
-  for (const ReplicaLookup& table : tables) {
-    const std::size_t rows = table.plan->replica.own;
     if (rows == 0) continue;
-    run(context, ScatterRows{.rows = TablePlan::first(table.plan->sorted_buckets, rows),
-                             .values = words(counting_.ref(), rows, 1),
-                             .target = words(table.plan->replica.places.ref(), rows, 1)});
+    scatters.push_back({.rows = TablePlan::first(plan.sorted_buckets, rows),
+                        .values = words(counting_.ref(), rows, 1),
+                        .target = words(replica.places.ref(), rows, 1)});
   }
+  run_several(context, std::move(gathers));
+  run_several(context, std::move(sorts));
+  run_several(context, std::move(scatters));
 }
 
 void ReplicaKeys::make_lists(std::span<const ReplicaLookup> tables) {
@@ -224,6 +225,7 @@ void ReplicaKeys::make_lists(std::span<const ReplicaLookup> tables) {
 
 void ReplicaKeys::fill_lists(const OpContext& context,
                              std::span<const ReplicaLookup> tables) const {
+  std::vector<GatherRows> gathers;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const TablePlan& plan = *tables[t].plan;
     const std::size_t n = plan.replica.own_keys, rows = plan.replica.own;
@@ -235,14 +237,15 @@ void ReplicaKeys::fill_lists(const OpContext& context,
     }
     if (rows == 0) continue;
     const TensorRef firsts = TablePlan::first(plan.unique_rows, rows);
-    run(context, GatherRows{.rows = firsts,
-                            .source = words(plan.own.keys, n, width),
-                            .values = words(own_[t].keys, rows, width)});
+    gathers.push_back({.rows = firsts,
+                       .source = words(plan.own.keys, n, width),
+                       .values = words(own_[t].keys, rows, width)});
     if (!tables[t].with_slots) continue;
-    run(context, GatherRows{.rows = firsts,
-                            .source = words(plan.key_buckets(), n, 1),
-                            .values = words(own_[t].buckets, rows, 1)});
+    gathers.push_back({.rows = firsts,
+                       .source = words(plan.key_buckets(), n, 1),
+                       .values = words(own_[t].buckets, rows, 1)});
   }
+  run_several(context, std::move(gathers));
 }
 
 TensorRef ReplicaKeys::counting(std::size_t n) {
