@@ -62,8 +62,8 @@ void ShardedTable::add_part(const Placement& placement, GPUResource& gpu) {
   spec.sharers = params_.tables_of_model * resources_->get_local_gpu_count();
   spec.direct = direct_slots(params_, placement, rank);
   TableParts& parts = placement.reads_out(rank) ? parts_ : others_;
-  parts.push_back(
-      std::make_unique<Table>(std::move(spec), row_budget(params_, placement, rank), gpu));
+  const RowBudget budget = row_budget(params_, placement, rank);
+  parts.push_back(std::make_unique<Table>(std::move(spec), budget, gpu));
   by_device_.push_back(parts.back().get());
 }
 
