@@ -38,7 +38,7 @@ ShardedTable::ShardedTable(const SparseEmbeddingHashParams& params,
       params_(params),
       resources_(std::move(resources)),
       placement_(table_placement(params_, processes_of(*resources_))),
-      spec_(table_spec(params_, resources_->seed())) {
+      spec_(table_spec(params_, resources_->seed(), resources_->get_local_gpu_count())) {
   frequent_placement_ = hugectr::frequent_placement(params_, resources_->get_global_gpu_count());
   for (std::size_t id = 0; id < resources_->get_local_gpu_count(); ++id) {
     add_part(*placement_, resources_->get_local_gpu(id));
@@ -59,7 +59,6 @@ void ShardedTable::add_part(const Placement& placement, GPUResource& gpu) {
   spec.vec_size = columns.count;
   spec.first_column = columns.first;
   spec.all_columns = params_.embedding_vec_size;
-  spec.sharers = params_.tables_of_model * resources_->get_local_gpu_count();
   spec.direct = direct_slots(params_, placement, rank);
   TableParts& parts = placement.reads_out(rank) ? parts_ : others_;
   const RowBudget budget = row_budget(params_, placement, rank);

@@ -20,7 +20,8 @@ bool sized_by_slot(const SparseEmbeddingHashParams& params) {
 
 }  // namespace
 
-TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed) {
+TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed,
+                     std::size_t devices) {
   TableSpec spec;
   spec.name = params.name;
   spec.number = params.table_id;
@@ -33,6 +34,7 @@ TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed
   spec.opt_params = params.opt_params;
   spec.life = params.life;
   spec.memory = params.memory;
+  spec.sharers = params.tables_of_model * devices;
   spec.sinusoidal = params.initial.kind == InitialVectors::Kind::Sinusoidal;
   if (params.initial.bound > 0.0 || !sized_by_slot(params)) {
     spec.initial_bounds = {params.initial.bound > 0.0 ? params.initial.bound : kInitialBound};

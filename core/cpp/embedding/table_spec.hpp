@@ -11,8 +11,10 @@
 
 namespace hugectr {
 
-/// What such a table is on any device, and how many rows the device `rank` may hold.
-TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed);
+/// What such a table is on any of the `devices` of this process, and how many rows the device `rank`
+/// may hold.
+TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed,
+                     std::size_t devices);
 /// Keys of its slots there, where they are found directly; else empty.
 std::vector<DirectSlot> direct_slots(const SparseEmbeddingHashParams& params,
                                      const Placement& placement, std::size_t rank);

@@ -51,7 +51,7 @@ class DeviceFootprint {
 
   void add_table(const SparseEmbeddingHashParams& params, const Placement& placement,
                  std::size_t rank, const BatchKeys& keys, std::size_t rows) {
-    TableSpec spec = table_spec(params, 0);
+    TableSpec spec = table_spec(params, 0, 1);
     spec.vec_size = placement.columns(rank, params.embedding_vec_size).count;
     spec.direct = direct_slots(params, placement, rank);
     const std::size_t max_rows = row_budget(params, placement, rank).rows;
