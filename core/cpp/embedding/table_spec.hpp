@@ -11,8 +11,8 @@
 
 namespace hugectr {
 
-/// What such a table is on any of the `devices` of this process, and how many rows the device `rank`
-/// may hold.
+/// What such a table is on any of this process's `devices`, and how many rows the device `rank` may
+/// hold.
 TableSpec table_spec(const SparseEmbeddingHashParams& params, std::uint64_t seed,
                      std::size_t devices);
 /// Keys of its slots there, where they are found directly; else empty.
