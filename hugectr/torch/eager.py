@@ -20,6 +20,9 @@ from hugectr.torch.table_memory import room_for
 _transforms: Callable[[], bool] | None = getattr(torch._C, "_are_functorch_transforms_active", None)
 _modes: Callable[[], int] | None = getattr(torch._C, "_len_torch_dispatch_stack", None)
 
+#: Whether torch exports a program, which may be run elsewhere. Of an old torch nobody knows.
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
+
 
 def is_eager(values: torch.Tensor) -> bool:
     """Whether torch runs what it is given, on tensors that have memory.
