@@ -109,7 +109,7 @@ class Engine:
         #: Of each batch what sees the end of its token.
         self._watched: dict[int, _Live] = {}
         self._doubt: torch.Tensor | None = None
-        #: The same in programs that torch exports: no other collection has it where they are loaded.
+        #: The same in programs that torch exports: where they are loaded, none has it by chance.
         self.number_in_exports = secrets.randbits(62) | 1 << 61
         _engines[self.number] = _engines[self.number_in_exports] = self
 

@@ -200,7 +200,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
             raise InvalidArgument(
                 f"load_state_dict: this optimizer updates the rows of tables {own}, and the "
                 f"state_dict is of {'other tables' if any(theirs) else 'an optimizer of torch'}: "
-                f"{theirs}, a group each; load what state_dict() of this collection's optimizer gave"
+                f"{theirs}, a group each; load what the state_dict() of this one gave"
             )
         super().load_state_dict(state_dict)
 

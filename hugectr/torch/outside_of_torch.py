@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch does to modules and can not do to a collection, whose rows are in tables of the core."""
+"""What torch does to modules and can not do to a collection: its rows are in the core's tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class OutsideOfTorch(torch.nn.Module):
         raise self._not_for_jit()
 
     def _check_not_traced(self) -> None:
-        """Refuses ``torch.jit.trace``: what the core writes is in no trace, and would be garbage."""
+        """Refuses ``torch.jit.trace``: in a trace is nothing of what the core writes."""
         if not torch.compiler.is_compiling() and torch.jit.is_tracing():
             raise self._not_for_jit()
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-
 from torch.distributed.constants import default_pg_timeout
 
 from hugectr.base import log
@@ -200,9 +199,9 @@ class TorchGroup:
     def _late(self, rank: int) -> None:
         """Says what is waited for, before the time limit ends it."""
         log.warning(
-            f"process {self.rank} waits for process {rank} in {self._call!r} of a collection, until "
-            f"{self.limit.total_seconds():g} s are over: all processes make the same calls in the "
-            "same order, those of several collections among them"
+            f"process {self.rank} waits for process {rank} in {self._call!r} of a collection, "
+            f"until {self.limit.total_seconds():g} s are over: all make the same calls "
+            "in the same order, those of several collections among them"
         )
 
     def _lost(self, error: Exception) -> CommError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupts at the worst of places, and forked children: nothing is lost, freed early, or hangs."""
+"""Interrupts at the worst of places, and forked children: nothing is lost or freed early."""
 
 import _thread
 import gc
@@ -72,7 +72,8 @@ def test_what_a_batch_reads_outlives_an_interrupt(bag, device):
     bag._engine.plan = watched
     interrupt(bag, "begin", lambda: bag(keys))
     gc.collect()
-    assert seen and all(ref() is not None for ref in seen)
+    assert len(seen) == 2
+    assert all(ref() is not None for ref in seen)
     del bag._engine.plan
     train(bag, rows, keys)  # nobody waits for that batch any more: it ends here
     gc.collect()
@@ -92,7 +93,8 @@ def test_an_interrupt_leaves_no_batch_behind(call, bag, device):
     bag.rows().write([3, 4, 5, 6], torch.ones(4, 4))  # ends what is alive
     core = bag._engine.core
     assert not any(core.is_alive(token) for token in range(100))
-    assert not (bag._engine._alive or bag._engine._watched or bag._engine._ended)
+    engine = bag._engine
+    assert not any((engine._alive, engine._watched, engine._ended))
     train(bag, rows, keys)
     trained = dict(zip(*(part.tolist() for part in bag.rows().read()), strict=True))
     wanted = {3: 0.9, 4: 0.8, 5: 0.9, 6: 1.0}
