@@ -264,7 +264,7 @@ class Collection(OutsideOfTorch):
 
     def _planned(self, batch: Any) -> PlannedBatch:
         """A batch as forward got it: one that was looked up ahead, or any."""
-        self._check_not_traced()
+        self._check_not_traced(batch)
         if isinstance(batch, PlannedBatch):
             if batch.error is not None:
                 raise batch.error

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.fx
 
 from hugectr.base import log
 from hugectr.base.errors import InvalidArgument
@@ -28,10 +29,18 @@ class OutsideOfTorch(torch.nn.Module):
         """Not scripted: ``torch.jit`` would take its methods for code of its own."""
         raise self._not_for_jit()
 
-    def _check_not_traced(self) -> None:
-        """Refuses ``torch.jit.trace``: in a trace is nothing of what the core writes."""
-        if not torch.compiler.is_compiling() and torch.jit.is_tracing():
+    def _check_not_traced(self, batch: Any) -> None:
+        """Refuses ``torch.jit.trace``: in a trace is nothing of what the core writes; and
+        ``torch.fx.symbolic_trace``, which has no batch to look at."""
+        if torch.compiler.is_compiling():
+            return
+        if torch.jit.is_tracing():
             raise self._not_for_jit()
+        if isinstance(batch, torch.fx.Proxy):
+            raise InvalidArgument(
+                f"{type(self).__name__}: torch.fx can not trace what it does with a batch: give "
+                "torch.fx.Tracer an is_leaf_module() that is true of it"
+            )
 
     def _not_for_jit(self) -> InvalidArgument:
         return InvalidArgument(

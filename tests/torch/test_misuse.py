@@ -61,6 +61,30 @@ def test_jit_is_refused(training, bag, device):
     assert model(keys).shape == (1, 4)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_vmap_of_a_lookup_is_refused(training, bag, device):
+    bag.train(training)
+    keys = torch.tensor([[[1, 2]], [[3, 4]]], device=device)
+    with pytest.raises(hugectr.InvalidArgument, match="with the whole batch"):
+        torch.func.vmap(bag)(keys)
+    assert len(bag.rows()) == 0
+
+
+def test_symbolic_traces_leave_a_collection_whole(bag, device):
+    model = torch.nn.Sequential(bag, torch.nn.Linear(4, 1, device=device))
+    with pytest.raises(hugectr.InvalidArgument, match="is_leaf_module"):
+        torch.fx.symbolic_trace(model)
+
+    class Whole(torch.fx.Tracer):
+        def is_leaf_module(self, module, name):
+            return isinstance(module, ht.EmbeddingBag) or super().is_leaf_module(module, name)
+
+    traced = torch.fx.GraphModule(model, Whole().trace(model))
+    keys = torch.tensor([[1, 2]], device=device)
+    bag.rows().write([1, 2], torch.ones(2, 4))
+    torch.testing.assert_close(traced.eval()(keys), model.eval()(keys))
+
+
 @pytest.mark.skipif(not hasattr(torch.compiler, "is_exporting"), reason="torch does not say so")
 def test_an_exported_program_knows_its_own_collection_alone(bag, device):
     """Numbers of collections begin with 1 in every process: no other's tables are found by one."""
