@@ -172,6 +172,24 @@ def test_weights_of_torch_in_a_state_dict(bag, warnings):
     assert len(warnings) == 2
 
 
+def test_one_table_of_a_state_dict(device):
+    """What an error names as the way out is one."""
+    adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+    before = ht.EmbeddingBagCollection([ht.TableConfig("a", 4)], adam, seed=1, device=device)
+    more = [ht.TableConfig("a", 4), ht.TableConfig("b", 4)]
+    after = ht.EmbeddingBagCollection(more, adam, seed=2, device=device)
+    keys = torch.tensor([[1, 2]], device=device)
+    rows = before.optimizer(lr=0.1)
+    before({"a": keys}).values().sum().backward()
+    rows.step()
+    state = before.state_dict()
+    with pytest.raises(hugectr.InvalidArgument, match=r"no table 'b'.*set_state"):
+        after.load_state_dict(state, strict=False)
+    after.rows("a").set_state(state["_extra_state"]["tables"]["a"])
+    for own, wanted in zip(after.rows("a").read(), before.rows("a").read(), strict=True):
+        assert torch.equal(own, wanted)
+
+
 def test_a_model_is_no_collection(bag):
     model = torch.nn.ModuleDict({"tables": bag})
     for call in (
