@@ -12,18 +12,14 @@ from hugectr._decl.ops cimport CppTensorRef
 cdef extern from *:
     """
     #include <memory>
-    #include "core/cpp/base/call_gate.hpp"
+    #include "hugectr/_decl/interpreter.hpp"
 
     // Owner of memory that a Python object holds. The last view may go in any thread, even one that
     // Python does not know, and after the interpreter.
     static std::shared_ptr<const void> hugectr_hold(PyObject* object) {
       Py_INCREF(object);
       return {static_cast<const void*>(object), [](const void* held) {
-                const hugectr::InterpreterVisit visit;
-                if (!visit || !Py_IsInitialized()) return;
-                const PyGILState_STATE state = PyGILState_Ensure();
-                Py_DECREF(static_cast<PyObject*>(const_cast<void*>(held)));
-                PyGILState_Release(state);
+                hugectr_py::let_go(static_cast<PyObject*>(const_cast<void*>(held)));
               }};
     }
 
