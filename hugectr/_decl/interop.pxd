@@ -23,9 +23,6 @@ cdef extern from *:
               }};
     }
 
-    // Public since Python 3.4, though no part of the limited API.
-    extern "C" int PyGILState_Check(void);
-
     // The owner, let go of without the GIL wherever that happens: with the last view its model may
     // go, whose threads might wait for the GIL.
     static std::shared_ptr<const void> hugectr_drop_without_gil(std::shared_ptr<const void> owner) {

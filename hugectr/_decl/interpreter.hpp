@@ -10,6 +10,9 @@
 #include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/base/thread_memory.hpp"
 
+// Public since Python 3.4, though no part of the limited API.
+extern "C" int PyGILState_Check(void);
+
 namespace hugectr_py {
 
 /// Python's lock, in any thread, while it lives, if it may be had: not when the program ends, nor
@@ -28,7 +31,13 @@ class InterpreterLock {
     if (!out_of_memory_) take();
   }
   ~InterpreterLock() {
-    if (held_) PyGILState_Release(state_);
+    if (!held_) return;
+    // A C++ exception of another library may have come through Python's own frames: pyarrow declares
+    // few of its functions to throw, and std::bad_alloc does not ask. If that was where the library
+    // had given the lock back, it is taken again: Python ends a process that gives back what it has
+    // not. What the frames held is lost, and the state of the thread goes with this.
+    if (!PyGILState_Check()) PyEval_RestoreThread(PyGILState_GetThisThreadState());
+    PyGILState_Release(state_);
   }
   InterpreterLock(const InterpreterLock&) = delete;
   InterpreterLock& operator=(const InterpreterLock&) = delete;

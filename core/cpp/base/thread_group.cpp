@@ -32,7 +32,7 @@ HCTR_MAY_BE_UNWOUND void run(const std::string& name, const std::function<void()
   HCTR_CATCH_FORCED_UNWIND()
   catch (const std::exception& error) {
     try {
-      log(LogLevel::Error, concat("the thread '", name, "' has ended: ", error.what()));
+      log(LogLevel::Error, concat("the thread '", name, "' has ended: ", cause_of(error)));
     } catch (...) {  // no memory for the text
       std::fputs("hugectr: a thread has ended for want of memory\n", stderr);
     }
