@@ -32,10 +32,10 @@ class InterpreterLock {
   }
   ~InterpreterLock() {
     if (!held_) return;
-    // A C++ exception of another library may have come through Python's own frames: pyarrow declares
-    // few of its functions to throw, and std::bad_alloc does not ask. If that was where the library
-    // had given the lock back, it is taken again: Python ends a process that gives back what it has
-    // not. What the frames held is lost, and the state of the thread goes with this.
+    // A C++ exception of another library may have come through Python's own frames: pyarrow
+    // declares few of its functions to throw, and std::bad_alloc does not ask. If that was where
+    // the library had given the lock back, it is taken again: Python ends a process that gives back
+    // what it has not. What the frames held is lost, and the state of the thread goes with this.
     if (!PyGILState_Check()) PyEval_RestoreThread(PyGILState_GetThisThreadState());
     PyGILState_Release(state_);
   }
