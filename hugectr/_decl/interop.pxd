@@ -12,23 +12,16 @@ from hugectr._decl.ops cimport CppTensorRef
 cdef extern from *:
     """
     #include <memory>
-    #include "core/cpp/base/call_gate.hpp"
+    #include "hugectr/_decl/interpreter.hpp"
 
     // Owner of memory that a Python object holds. The last view may go in any thread, even one that
     // Python does not know, and after the interpreter.
     static std::shared_ptr<const void> hugectr_hold(PyObject* object) {
       Py_INCREF(object);
       return {static_cast<const void*>(object), [](const void* held) {
-                const hugectr::InterpreterVisit visit;
-                if (!visit || !Py_IsInitialized()) return;
-                const PyGILState_STATE state = PyGILState_Ensure();
-                Py_DECREF(static_cast<PyObject*>(const_cast<void*>(held)));
-                PyGILState_Release(state);
+                hugectr_py::let_go(static_cast<PyObject*>(const_cast<void*>(held)));
               }};
     }
-
-    // Public since Python 3.4, though no part of the limited API.
-    extern "C" int PyGILState_Check(void);
 
     // The owner, let go of without the GIL wherever that happens: with the last view its model may
     // go, whose threads might wait for the GIL.

@@ -11,42 +11,28 @@ cdef extern from * nogil:
     #include <memory>
     #include <string>
     #include <vector>
-    #include "core/cpp/base/call_gate.hpp"
     #include "core/cpp/base/error.hpp"
     #include "core/cpp/comm/process_group.hpp"
+    #include "hugectr/_decl/interpreter.hpp"
 
-    // Written in Cython, below. Each returns the text of an error, or nothing.
-    static std::string hugectr_py_all_to_all(PyObject* group, const void* in, const size_t* send,
-                                             void* out, const size_t* receive, size_t size,
-                                             double limit);
-    static std::string hugectr_py_duplicate(PyObject* group, const std::string& name,
-                                            PyObject** result);
-    static std::string hugectr_py_abort(PyObject* group, const std::string& reason);
+    // Written in Cython, below; called with Python's lock. 0, or -1 with an error.
+    static int hugectr_py_all_to_all(PyObject* group, const void* in, const size_t* send, void* out,
+                                     const size_t* receive, size_t size, double limit);
+    static int hugectr_py_duplicate(PyObject* group, const std::string& name, PyObject** result);
+    static int hugectr_py_abort(PyObject* group, const std::string& reason);
+    static PyObject* hugectr_py_failure_text(PyObject* error);
 
     namespace hugectr_py {
-    inline void give_back(PyObject* group) {
-      const hugectr::InterpreterVisit visit;
-      if (!visit || !Py_IsInitialized()) return;
-      const PyGILState_STATE state = PyGILState_Ensure();
-      Py_DECREF(group);
-      PyGILState_Release(state);
-    }
-
-    inline void check(const std::string& error) {
-      if (!error.empty()) throw hugectr::CommError(error);
-    }
-
-    // f asks for the GIL and returns the text of an error, or nothing.
     template <class F>
     void visit(const F& f) {
-      const hugectr::InterpreterVisit visit;
-      check(visit ? f() : std::string(hugectr::InterpreterVisit::kRefusal));
+      const std::string error = asked(f, hugectr_py_failure_text);
+      if (!error.empty()) throw hugectr::CommError(error);
     }
 
     // Takes a reference of its own; call with the GIL or a reference that is passed on.
     inline hugectr::ProcessGroupCallbacks callbacks(PyObject* owned, size_t rank, size_t size,
                                                     double limit) {
-      const std::shared_ptr<PyObject> group(owned, give_back);
+      const std::shared_ptr<PyObject> group(owned, let_go);
       hugectr::ProcessGroupCallbacks c;
       c.rank = rank;
       c.size = size;
@@ -64,8 +50,7 @@ cdef extern from * nogil:
         return callbacks(result, rank, size, limit);
       };
       c.abort = [group](const std::string& reason) {
-        const hugectr::InterpreterVisit visit;
-        if (visit) hugectr_py_abort(group.get(), reason);
+        asked([&] { return hugectr_py_abort(group.get(), reason); }, hugectr_py_failure_text);
       };
       return c;
     }
@@ -86,29 +71,30 @@ cdef _interrupt_again(error):
         _thread.interrupt_main()
 
 
-cdef string _failure_text(error) noexcept:
+# What the core calls keeps no error for itself: it is taken from Python in C++ (interpreter.hpp).
+cdef object _failure_text "hugectr_py_failure_text"(error):
     _interrupt_again(error)
-    text = str(error) if isinstance(error, CommError) else f"{type(error).__name__}: {error}"
-    return <string>(text.encode() or b"unknown error")
+    if isinstance(error, CommError):
+        return str(error).encode(errors="backslashreplace") or b"unknown error"
+    if isinstance(error, MemoryError) and not str(error):
+        error = OutOfMemory(cpp_memory_shortage(b"an exchange between processes"))
+    return f"{type(error).__name__}: {error}".encode(errors="backslashreplace")
 
 
-cdef string _all_to_all "hugectr_py_all_to_all"(
+cdef int _all_to_all "hugectr_py_all_to_all"(
         PyObject* group, const void* send, const size_t* send_bytes, void* receive,
-        const size_t* receive_bytes, size_t size, double limit) noexcept with gil:
+        const size_t* receive_bytes, size_t size, double limit) except -1:
     cdef size_t i, sent = 0, received = 0
-    try:
-        out, into = [], []
-        for i in range(size):
-            out.append(send_bytes[i])
-            into.append(receive_bytes[i])
-            sent += send_bytes[i]
-            received += receive_bytes[i]
-        (<object>group).exchange_into(
-            _memory(<char*>send, sent, 0x100), out, _memory(<char*>receive, received, 0x200), into,
-            limit if limit > 0 else None)
-    except BaseException as error:
-        return _failure_text(error)
-    return string()
+    out, into = [], []
+    for i in range(size):
+        out.append(send_bytes[i])
+        into.append(receive_bytes[i])
+        sent += send_bytes[i]
+        received += receive_bytes[i]
+    (<object>group).exchange_into(
+        _memory(<char*>send, sent, 0x100), out, _memory(<char*>receive, received, 0x200), into,
+        limit if limit > 0 else None)
+    return 0
 
 
 cdef object _memory(char* data, size_t size, int access):
@@ -117,26 +103,17 @@ cdef object _memory(char* data, size_t size, int access):
     return PyMemoryView_FromMemory(data, <Py_ssize_t>size, access)
 
 
-cdef string _duplicate "hugectr_py_duplicate"(
-        PyObject* group, const string& name, PyObject** result) noexcept with gil:
-    try:
-        text = name
-        other = (<object>group).duplicate(text)
-    except BaseException as error:
-        return _failure_text(error)
+cdef int _duplicate "hugectr_py_duplicate"(
+        PyObject* group, const string& name, PyObject** result) except -1:
+    other = (<object>group).duplicate(name)
     Py_XINCREF(<PyObject*>other)
     result[0] = <PyObject*>other
-    return string()
+    return 0
 
 
-cdef string _abort "hugectr_py_abort"(
-        PyObject* group, const string& reason) noexcept with gil:
-    try:
-        text = reason
-        (<object>group).abort(text)
-    except BaseException as error:
-        return _failure_text(error)
-    return string()
+cdef int _abort "hugectr_py_abort"(PyObject* group, const string& reason) except -1:
+    (<object>group).abort(reason)
+    return 0
 
 
 cdef shared_ptr[CppProcessGroup] _process_group(group) except *:

@@ -5,25 +5,21 @@
 cdef extern from * nogil:
     """
     #include <string>
-    #include "core/cpp/base/call_gate.hpp"
     #include "core/cpp/data/arrow_callbacks.hpp"
+    #include "hugectr/_decl/interpreter.hpp"
 
-    // Written in Cython, below; they take the GIL.
-    static void hugectr_py_arrow_open(void* self, const std::string& source,
-                                      hugectr::ArrowSource* found, std::string* error);
-    static void hugectr_py_arrow_decode(void* self, size_t block, ArrowSchema* schema,
-                                        ArrowArray* array, std::string* error);
-    static void hugectr_py_arrow_drop(void* self);
+    // Written in Cython, below; called with Python's lock. 0, or -1 with an error.
+    static int hugectr_py_arrow_open(void* self, const std::string& source,
+                                     hugectr::ArrowSource* found);
+    static int hugectr_py_arrow_decode(void* self, size_t block, ArrowSchema* schema,
+                                       ArrowArray* array);
+    static PyObject* hugectr_py_reading_text(PyObject* error);
 
     namespace hugectr_py {
     inline void arrow_open(void* self, const std::string& source, hugectr::ArrowSource* found,
                            std::string* error) {
-      const hugectr::InterpreterVisit visit;
-      if (!visit) {
-        *error = hugectr::InterpreterVisit::kRefusal;
-        return;
-      }
-      hugectr_py_arrow_open(self, source, found, error);
+      *error = asked([&] { return hugectr_py_arrow_open(self, source, found); },
+                     hugectr_py_reading_text);
     }
 
     // Memory of Arrow arrays may be that of Python objects, whose release asks for the GIL.
@@ -38,21 +34,14 @@ cdef extern from * nogil:
 
     inline void arrow_decode(void* self, size_t block, ArrowSchema* schema, ArrowArray* array,
                              std::string* error) {
-      const hugectr::InterpreterVisit visit;
-      if (!visit) {
-        *error = hugectr::InterpreterVisit::kRefusal;
-        return;
-      }
-      hugectr_py_arrow_decode(self, block, schema, array, error);
+      *error = asked([&] { return hugectr_py_arrow_decode(self, block, schema, array); },
+                     hugectr_py_reading_text);
       if (array->release == nullptr) return;
       array->private_data = new ArrowArray(*array);
       array->release = arrow_release;
     }
 
-    inline void arrow_drop(void* self) {
-      const hugectr::InterpreterVisit visit;
-      if (visit) hugectr_py_arrow_drop(self);
-    }
+    inline void arrow_drop(void* self) { let_go(static_cast<PyObject*>(self)); }
 
     inline hugectr::ArrowDecoder arrow_decoder(PyObject* owned) {
       return hugectr::make_arrow_decoder({owned, arrow_open, arrow_decode, arrow_drop});
@@ -62,40 +51,32 @@ cdef extern from * nogil:
     CppArrowDecoder cpp_arrow_decoder "hugectr_py::arrow_decoder"(PyObject* owned)
 
 
-cdef string _error_text(error):
+cdef object _reading_text "hugectr_py_reading_text"(error):
     _interrupt_again(error)
+    text = str(error)
+    if not text and isinstance(error, MemoryError):
+        text = cpp_memory_shortage(b"reading")
     # Whatever is in a path or a name: an exception on the way to the core would be lost.
-    text = (str(error) or type(error).__name__).encode(errors="backslashreplace")
-    return text
+    return (text or type(error).__name__).encode(errors="backslashreplace")
 
 
-cdef void _arrow_open "hugectr_py_arrow_open"(
-        void* self, const string& source, CppArrowSource* found, string* error) noexcept with gil:
+cdef int _arrow_open "hugectr_py_arrow_open"(
+        void* self, const string& source, CppArrowSource* found) except -1:
     cdef CppBlockInfo block
-    cdef bytes name
-    try:
-        name = source
-        files, blocks = (<object>self).open(os.fsdecode(name))
-        for path in files:
-            found.files.push_back(path.encode(errors="surrogateescape"))
-        for file, rows, size in blocks:
-            block.file, block.rows, block.bytes = file, rows, size
-            found.blocks.push_back(block)
-    except BaseException as e:
-        error[0] = _error_text(e)
+    cdef bytes name = source
+    files, blocks = (<object>self).open(os.fsdecode(name))
+    for path in files:
+        found.files.push_back(path.encode(errors="surrogateescape"))
+    for file, rows, size in blocks:
+        block.file, block.rows, block.bytes = file, rows, size
+        found.blocks.push_back(block)
+    return 0
 
 
-cdef void _arrow_decode "hugectr_py_arrow_decode"(
-        void* self, size_t block, CppArrowSchema* schema, CppArrowArray* array,
-        string* error) noexcept with gil:
-    try:
-        (<object>self).decode(block, <uintptr_t>schema, <uintptr_t>array)
-    except BaseException as e:
-        error[0] = _error_text(e)
-
-
-cdef void _arrow_drop "hugectr_py_arrow_drop"(void* self) noexcept with gil:
-    Py_XDECREF(<PyObject*>self)
+cdef int _arrow_decode "hugectr_py_arrow_decode"(
+        void* self, size_t block, CppArrowSchema* schema, CppArrowArray* array) except -1:
+    (<object>self).decode(block, <uintptr_t>schema, <uintptr_t>array)
+    return 0
 
 
 cdef CppArrowDecoder _arrow_decoder(decoder) except *:

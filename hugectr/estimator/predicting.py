@@ -15,7 +15,7 @@ from hugectr.estimator.features import Features, check_columns, weights_of
 from hugectr.estimator.labels import codes_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.weights import Floats, weighed
-from hugectr.serving.prediction_model import PredictionModel
+from hugectr.serving.prediction_model import PredictionModel, measured
 from hugectr.serving.settings import METRICS
 
 
@@ -94,7 +94,7 @@ class Predicting(Estimator):
         data = self._schema().encode(features.with_label(self.label_name_, label).source)
         model = self._model("evaluate")
         metrics = [*METRICS, "Accuracy", *(["GAUC"] if model.input.group_name else [])]
-        return model.evaluate(weighed(data, weight), metrics=metrics)
+        return measured(model, weighed(data, weight), metrics=metrics)[0]
 
     def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Floats]:
         """What ``hugectr predict`` writes of some samples: a column, or one a class.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class Training:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._metrics: list[tuple[str, float]] = []
+        self._told_of_nan = False
         self._is_evaluated = True  # no batch was evaluated since the metrics were asked for
 
     # --- batches --------------------------------------------------------------------------------
@@ -138,7 +140,22 @@ class Training:
         if not self._is_evaluated or not self._metrics:
             self._metrics = self._graph.session.get_eval_metrics()
             self._is_evaluated = True
+            self._tell_of_nan()
         return list(self._metrics)
+
+    def _tell_of_nan(self) -> None:
+        """Warn, once, where samples have no AUC."""
+        if self._told_of_nan:
+            return
+        without = [
+            name for name, value in self._metrics if name.startswith("AUC") and math.isnan(value)
+        ]
+        if without:
+            self._told_of_nan = True
+            log.warning(
+                f"evaluation: {', '.join(without)} is nan: it needs samples of both classes, and "
+                "predictions that are numbers"
+            )
 
     def set_source(self, source: str | Sequence[str], eval_source: str = "") -> None:
         """Start over from file lists; an empty name keeps the one in use."""

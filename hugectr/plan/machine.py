@@ -37,6 +37,10 @@ _OF_KEYS = ("keys", "accesses")
 #: What a number in the unit of its field may be: no device ever made moves less than a MB a second
 #: or waits a second for a kernel, and a rate of 1e18 takes no time. What lies outside is GB or us.
 _LEAST_KEYS, _LEAST_BYTES, _MOST_RATE, _MOST_SECONDS = 1e3, 1e6, 1e18, 1.0
+#: Links and memories: none moves 100 TB a second; such a rate was multiplied twice. Other rates may
+#: be what a fit gives to work that costs nothing.
+_MOVES = ("copy", "links", "host_rate", "host_moves", "disk_rate")
+_MOST_MOVED = 1e14
 
 
 @dataclass(frozen=True)
@@ -218,9 +222,10 @@ def _machine(where: str, found: dict[str, Any]) -> Machine:
         number = check_float(f"{where}: {name}", value, 0.0, exclusive=not unknown)
         of_keys = name in _OF_KEYS
         least = _LEAST_KEYS if of_keys else _LEAST_BYTES
-        if number and not least <= number <= _MOST_RATE:
+        most = _MOST_MOVED if name.partition("[")[0] in _MOVES else _MOST_RATE
+        if number and not least <= number <= most:
             unit = "keys" if of_keys else "operations" if "flops" in name else "bytes"
-            allowed = f"{least:g} to {_MOST_RATE:g} {unit} a second"
+            allowed = f"{least:g} to {most:g} {unit} a second"
             raise rejected(f"{where}: {name}", value, allowed)
         return number
 

@@ -17,6 +17,7 @@ from hugectr.base.handed_on import handed_on
 from hugectr.base.html_table import html_table
 from hugectr.checkpoints.description import Description
 from hugectr.data.schema.schema import Schema
+from hugectr.serving.one_class import tell_of_one_class
 from hugectr.serving.rebuilt import Parts
 from hugectr.serving.samples import Samples, joined, samples_in_pieces, whole
 from hugectr.serving.settings import batch_size_of, metric_list, usual_metrics
@@ -184,31 +185,17 @@ class PredictionModel:
         Returns
         -------
         dict of str to float
-            As ``Model.evaluate`` gives them for the same data and batch size.
+            As ``Model.evaluate`` gives them for the same data and batch size. Rows of one class
+            have no AUC: it is nan then, and a warning says which label is to blame.
 
         Raises
         ------
         InvalidArgument, DataError
             As of ``predict``; a metric that is none, or that the loss does not have; no rows.
         """
-        batch = batch_size_of("evaluate", batch_size, self.solver.batchsize_eval)
-        usual = usual_metrics(self.dense_layers)
-        names = metric_list(usual if metrics is None else metrics)
-        samples = whole(samples_in_pieces("evaluate", data, self.input, self.schema, True))
-        with self._evaluating:
-            if batch not in self._evaluators:
-                self._evaluators = {batch: _core.LivePredictor(self.session, batch)}
-            evaluator = self._evaluators[batch]
-        try:
-            return _evaluated(evaluator, samples, names)
-        except InvalidArgument as error:
-            of_solver = "solver.metrics: "
-            if not str(error).startswith(of_solver):
-                raise
-            said = str(error).removeprefix(of_solver)
-            raise InvalidArgument(
-                f"evaluate: metrics: {said}; of this model there are {', '.join(usual)}"
-            ) from error
+        found, samples = measured(self, data, batch_size, metrics)
+        tell_of_one_class(found, samples, self.input)
+        return found
 
     embedding = handed_on("_vectors", EmbeddingVectors.embedding)
     nearest = handed_on("_vectors", EmbeddingVectors.nearest)
@@ -219,6 +206,40 @@ class PredictionModel:
             "a PredictionModel can not be pickled or copied: load its checkpoint again with "
             "hugectr.load"
         )
+
+
+def measured(
+    model: PredictionModel,
+    data: Any,
+    batch_size: int | None = None,
+    metrics: Sequence[str] | None = None,
+) -> tuple[dict[str, float], Samples]:
+    """As ``PredictionModel.evaluate``, for who explains metrics that are nan; and the samples.
+
+    Parameters
+    ----------
+    model : PredictionModel
+    data, batch_size, metrics
+        As of ``PredictionModel.evaluate``.
+    """
+    batch = batch_size_of("evaluate", batch_size, model.solver.batchsize_eval)
+    usual = usual_metrics(model.dense_layers)
+    names = metric_list(usual if metrics is None else metrics)
+    samples = whole(samples_in_pieces("evaluate", data, model.input, model.schema, True))
+    with model._evaluating:
+        if batch not in model._evaluators:
+            model._evaluators = {batch: _core.LivePredictor(model.session, batch)}
+        evaluator = model._evaluators[batch]
+    try:
+        return _evaluated(evaluator, samples, names), samples
+    except InvalidArgument as error:
+        of_solver = "solver.metrics: "
+        if not str(error).startswith(of_solver):
+            raise
+        said = str(error).removeprefix(of_solver)
+        raise InvalidArgument(
+            f"evaluate: metrics: {said}; of this model there are {', '.join(usual)}"
+        ) from error
 
 
 def _evaluated(

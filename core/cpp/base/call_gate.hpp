@@ -32,8 +32,21 @@ class CallGate {
     return true;
   }
 
+  /// Threads that Python does not know yet enter one by one: each looks for the memory that Python
+  /// takes to know it, and no other may take that meanwhile.
+  void begin_alone() {
+    while (alone_.exchange(true)) alone_.wait(true);
+  }
+  void end_alone() {
+    alone_.store(false);
+    alone_.notify_one();
+  }
+
   /// In the child of fork(): those who were inside are not there.
-  void forget() { inside_.store(0); }
+  void forget() {
+    inside_.store(0);
+    alone_.store(false);
+  }
 
   /// Of this process; never destroyed, as threads outlive statics.
   static CallGate& to_interpreter() {
@@ -44,6 +57,7 @@ class CallGate {
  private:
   std::atomic<int> inside_{0};
   std::atomic<bool> closed_{false};
+  std::atomic<bool> alone_{false};
 };
 
 /// A visit to the interpreter, if there may be one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/base/error.hpp"
 
+#include <new>
 #include <sstream>
 
 namespace hugectr {
@@ -13,6 +14,11 @@ OutOfMemory::~OutOfMemory() = default;
 DeviceError::~DeviceError() = default;
 DataError::~DataError() = default;
 CommError::~CommError() = default;
+
+const char* cause_of(const std::exception& error) noexcept {
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  return no_memory ? "out of host memory" : error.what();
+}
 
 std::string joined(std::initializer_list<MessagePart> parts) {
   std::ostringstream stream;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <exception>
 #include <initializer_list>
 #include <ostream>
 #include <stdexcept>
@@ -65,6 +66,10 @@ class HCTR_API CommError : public Error {
   CommError& operator=(const CommError&) = default;
   ~CommError() override;
 };
+
+/// What an error says, for those who are told of it; that of std::bad_alloc, whose own text is the
+/// name of a type, that there was no memory. Lives as long as the error.
+HCTR_API const char* cause_of(const std::exception& error) noexcept;
 
 /// One part of a message: refers to anything that operator<< takes, for the length of a call. What
 /// is compiled for it is a function a type, not one for each combination of types in a message.

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -13,22 +14,25 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/forced_unwind.hpp"
 #include "core/cpp/base/log.hpp"
+#include "core/cpp/base/thread_memory.hpp"
 
 namespace hugectr {
 namespace {
 
-thread_local bool in_group = false;
+// Initial-exec: there from the thread's start.
+[[gnu::tls_model("initial-exec")]] thread_local bool in_group = false;
+
+enum class Begun : int { NotYet, Runs, HasNoMemory };
 
 HCTR_MAY_BE_UNWOUND void run(const std::string& name, const std::function<void()>& body) {
   in_group = true;
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
   try {
     body();
   }
   HCTR_CATCH_FORCED_UNWIND()
   catch (const std::exception& error) {
     try {
-      log(LogLevel::Error, concat("the thread '", name, "' has ended: ", error.what()));
+      log(LogLevel::Error, concat("the thread '", name, "' has ended: ", cause_of(error)));
     } catch (...) {  // no memory for the text
       std::fputs("hugectr: a thread has ended for want of memory\n", stderr);
     }
@@ -74,11 +78,23 @@ ThreadGroup::~ThreadGroup() { join(); }
 
 void ThreadGroup::start(const std::string& name, std::function<void()> body) {
   threads_.reserve(threads_.size() + 1);  // a thread that runs must find its place
+  const auto begun = std::make_shared<std::atomic<Begun>>(Begun::NotYet);
   try {
-    threads_.emplace_back([name, body = std::move(body)] { run(name, body); });
+    threads_.emplace_back([name, begun, body = std::move(body)] {
+      pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+      const bool may_throw = thread_may_throw();
+      begun->store(may_throw ? Begun::Runs : Begun::HasNoMemory);
+      begun->notify_one();
+      if (may_throw) run(name, body);
+    });
   } catch (const std::system_error& error) {
     throw OutOfMemory(thread_shortage(concat("the thread '", name, "'"), error.code().message()));
   }
+  begun->wait(Begun::NotYet);
+  if (begun->load() == Begun::Runs) return;
+  threads_.back().join();
+  threads_.pop_back();
+  throw OutOfMemory(thread_shortage(concat("the thread '", name, "'"), "it got no memory"));
 }
 
 void ThreadGroup::join() {

@@ -26,8 +26,9 @@ class HCTR_API ThreadGroup {
 
   /// Starts a thread; debuggers and the log show the first 15 letters of its name. The body keeps
   /// its errors for those who wait for it: one that gets out is logged, and the thread is gone.
-  /// Throws OutOfMemory that says what is short; the other threads go on. The group is still in
-  /// use until this has returned: a body that lets go of its owner waits for that.
+  /// Throws OutOfMemory that says what is short, also where the thread has no memory to throw an
+  /// exception with; the other threads go on. The group is still in use until this has returned: a
+  /// body that lets go of its owner waits for that.
   void start(const std::string& name, std::function<void()> body);
   /// Stops and waits for all threads; start() may follow. In a forked child, which has no such
   /// threads, nothing is waited for.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -142,13 +143,27 @@ class HostCommunicator final : public Communicator {
     submit_work(stream, [rank = rank_, group = group_, call = std::move(call),
                          work = std::move(work)] { group->run(rank, call, work); });
   }
-  /// Queues what is one collective. A rank whose stream has failed tells the others instead.
+  /// Queues what is one collective. A rank whose stream has failed tells the others instead, and so
+  /// does one that had no memory to come to them with.
   void submit_work(Stream& stream, std::function<void()> work) {
     count_collective();
-    stream.submit_or_else(std::move(work),
-                          [rank = rank_, group = group_](const std::string& cause) {
-                            group->abort(concat("rank ", rank, " failed: ", cause));
-                          });
+    const auto tell = [rank = rank_, group = group_](const std::string& cause) {
+      try {
+        group->abort(concat("rank ", rank, " failed: ", cause));
+      } catch (const std::bad_alloc&) {  // of the text alone
+        group->abort(cause);
+      }
+    };
+    stream.submit_or_else(
+        [tell, work = std::move(work)] {
+          try {
+            work();
+          } catch (const std::bad_alloc&) {
+            tell("out of memory");  // so short a text needs none
+            throw;
+          }
+        },
+        tell);
   }
 
   std::size_t rank_, size_;

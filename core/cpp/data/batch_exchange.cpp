@@ -165,7 +165,7 @@ void BatchExchange::send_letters(const CSRChunk& part) {
   } catch (const std::exception& error) {
     // The others wait for letters that can not be written.
     processes_->abort(
-        concat("process ", rank, " could not send its part of a batch: ", error.what()));
+        concat("process ", rank, " could not send its part of a batch: ", cause_of(error)));
     throw;
   }
 }

@@ -11,6 +11,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <random>
 #include <thread>
 #include <utility>
@@ -76,11 +77,16 @@ CpuEvent& cpu_event(Event& event) {
   return *result;
 }
 
-std::string text_of(const std::exception_ptr& error) {
+/// Whoever is told instead of a task is told in any case.
+std::string text_of(const std::exception_ptr& error) noexcept {
   try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    return e.what();
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      return cause_of(e);
+    }
+  } catch (const std::bad_alloc&) {
+    return "out of memory";  // so short a text needs none
   } catch (...) {
     return "unknown error";
   }

@@ -93,7 +93,7 @@ HCTR_MAY_BE_UNWOUND void ResourceManager::DeviceThreads::call(
   }
   catch (const std::exception& e) {
     keep(std::current_exception(), false);
-    tell(e.what());
+    tell(cause_of(e));
   }
   catch (...) {
     keep(std::current_exception(), false);

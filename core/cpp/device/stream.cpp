@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/device/stream.hpp"
 
+#include <atomic>
 #include <chrono>
-#include <future>
+#include <memory>
 
 #include "core/cpp/base/error.hpp"
 
@@ -17,20 +18,37 @@ class HostTimeMark final : public TimeMark {
   double seconds_since(TimeMark& earlier) override {
     auto* const before = dynamic_cast<HostTimeMark*>(&earlier);
     HCTR_CHECK(before != nullptr, "time marks of two kinds of devices have no distance");
-    HCTR_CHECK(at_.valid() && before->at_.valid(), "a time mark was never stamped");
-    return std::chrono::duration<double>(at_.get() - before->at_.get()).count();
+    HCTR_CHECK(reached_ && before->reached_, "a time mark was never stamped");
+    return std::chrono::duration<double>(reached_->get() - before->reached_->get()).count();
   }
 
   void stamp(Stream& stream) {
-    const auto reached = std::make_shared<std::promise<Clock::time_point>>();
-    at_ = reached->get_future().share();
+    reached_ = std::make_shared<Reached>();
     // A stream that failed skips its tasks, but whoever reads the mark must not wait for ever.
-    stream.submit_or_else([reached] { reached->set_value(Clock::now()); },
-                          [reached](const std::string&) { reached->set_value(Clock::now()); });
+    stream.submit_or_else([reached = reached_] { reached->set(); },
+                          [reached = reached_](const std::string&) { reached->set(); });
   }
 
  private:
-  std::shared_future<Clock::time_point> at_;
+  /// Unlike a promise it asks for no memory: that of a task which was dropped for want of it ended
+  /// the program.
+  class Reached {
+   public:
+    void set() {
+      at_.store(Clock::now().time_since_epoch().count());
+      at_.notify_all();
+    }
+    Clock::duration get() const {
+      at_.wait(kNotYet);
+      return Clock::duration(at_.load());
+    }
+
+   private:
+    static constexpr Clock::rep kNotYet = -1;
+    std::atomic<Clock::rep> at_{kNotYet};
+  };
+
+  std::shared_ptr<Reached> reached_;  ///< null until it is stamped
 };
 
 }  // namespace

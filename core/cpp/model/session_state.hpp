@@ -99,7 +99,7 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
       tell_others(e.what(), true);
       throw;
     } catch (const std::exception& e) {
-      tell_others(e.what(), false);
+      tell_others(cause_of(e), false);
       throw;
     }
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "core/cpp/base/device_id.hpp"
 
 namespace hugectr {
@@ -30,6 +32,12 @@ TEST(Error, EveryTypeIsAnErrorAndNoneIsAnother) {
   } catch (const CommError& e) {
     EXPECT_STREQ(e.what(), "x");
   }
+}
+
+TEST(Error, TheCauseOfBadAllocIsNoNameOfAType) {
+  EXPECT_STREQ(cause_of(DataError("a.bin is damaged")), "a.bin is damaged");
+  EXPECT_STREQ(cause_of(std::bad_alloc()), "out of host memory");
+  EXPECT_STREQ(cause_of(std::bad_array_new_length()), "out of host memory");
 }
 
 TEST(DeviceId, Names) {

@@ -266,3 +266,29 @@ def test_a_batch_size_that_devices_can_not_take():
     with pytest.raises(hugectr.InvalidArgument, match="at most 48"):
         model.predict(frame(), 96)
     assert model.predict(frame(), 24).shape == (ROWS,)
+
+
+def test_an_evaluation_of_one_class_says_why_auc_is_nan(tmp_path, capsys):
+    model = trained()
+    loaded = hugectr.load(model.save(tmp_path))
+    one_class = {**frame(), "clicked": [1] * ROWS}
+    capsys.readouterr()
+    loaded.evaluate(frame())
+    assert "AUC" not in capsys.readouterr().err
+    found = loaded.evaluate(one_class)
+    assert np.isnan(found["AUC"])
+    said = capsys.readouterr().err
+    assert said.count(f"evaluate: AUC is nan: all {ROWS} rows have 'label' 1, and it needs") == 1
+    loaded.evaluate(one_class, metrics=["LogLoss"])
+    assert "AUC" not in capsys.readouterr().err
+
+
+def test_evaluation_data_of_one_class_is_told_of_once(capsys):
+    schema = fitted()
+    one_class = schema.encode({**frame(), "clicked": [0] * ROWS})
+    model = build(schema.encode(frame()), schema, eval_source=one_class)
+    capsys.readouterr()
+    for told in (1, 0):
+        assert np.isnan(model.evaluate()["AUC"])
+        said = capsys.readouterr().err
+        assert said.count("evaluation: AUC is nan: it needs samples of both classes") == told
