@@ -2,12 +2,13 @@
 // A table that grows while it trains, on one GPU.
 //
 //   growth_bench [rows at the end, millions: 64] [d: 128] [new keys a step, of 1000: 125]
+//                [1: wait for plan, forward and update by themselves]
 //
 // From 1 M rows on; 65,536 samples with 26 keys each a step, some of them new, SGD. A step is plan,
 // forward, backward and update, one after the other, and a wait. Prints one JSON object: the median
-// and the slowest step, the least free memory that cudaMemGetInfo reported after a step against
-// what the rows and the index take, and rows whose content is not their first one plus their
-// updates: all rows are looked at.
+// and the slowest step, medians of the parts if each is waited for, the least free memory that
+// cudaMemGetInfo reported after a step against what the rows and the index take, and rows whose
+// content is not their first one plus their updates: all rows are looked at.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -138,8 +139,9 @@ int main(int argc, char** argv) {
   };
 
   std::size_t known = 0, least_free = free_before, places = 0;
+  const bool parts = number(4, 0) == 1;
   struct Step {
-    double ms, plan_ms;
+    double ms, plan_ms, forward_ms;
     std::size_t rows;
     bool rehashed;
   };
@@ -158,14 +160,18 @@ int main(int argc, char** argv) {
           .count();
     };
     plan({batch, offsets, kKeys}, slot);
+    if (parts) gpu.plan_stream().synchronize();
     const double planned = since();
     group.forward(0, slot, {&output, 1});
+    if (parts) stream.synchronize();
+    const double looked_up = since();
     group.backward_and_update(0, slot, {&gradient, 1}, {lr, step_number, {}});
     stream.synchronize();
     const double ms = since();
     known += more;
     const TableStats stats = group.table(0).stats();
-    if (i >= 3) steps.push_back({ms, planned, known, stats.index_slots != places});
+    if (i >= 3)
+      steps.push_back({ms, planned, looked_up - planned, known, stats.index_slots != places});
     places = stats.index_slots;
     least_free = std::min(least_free, free_bytes());
   }
@@ -192,14 +198,27 @@ int main(int argc, char** argv) {
   std::vector<Step> order = steps;
   std::sort(order.begin(), order.end(), [](const Step& a, const Step& b) { return a.ms < b.ms; });
   const double median = order[order.size() / 2].ms;
+  const auto median_of = [&](const auto& part) {
+    std::vector<double> all;
+    for (const Step& step : steps) all.push_back(part(step));
+    std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2));
+    return all[all.size() / 2];
+  };
+  const double plan = median_of([](const Step& step) { return step.plan_ms; });
+  const double forward = median_of([](const Step& step) { return step.forward_ms; });
+  const double update =
+      median_of([](const Step& step) { return step.ms - step.plan_ms - step.forward_ms; });
   std::printf(
       "{\"gpu\": \"%s\", \"d\": %zu, \"steps\": %zu, \"new_keys_a_step\": %zu, \"rows\": %zu, "
-      "\"places\": %zu, \"median_ms\": %.3f, \"slowest_ms\": %.3f, \"slowest_by_median\": %.2f, "
+      "\"places\": %zu, \"parts_waited_for\": %s, \"plan_ms\": %.3f, \"forward_ms\": %.3f, "
+      "\"update_ms\": %.3f, \"median_ms\": %.3f, \"slowest_ms\": %.3f, \"slowest_by_median\": "
+      "%.2f, "
       "\"rows_and_index_bytes\": %zu, \"peak_bytes\": %zu, \"peak_by_content\": %.4f, "
       "\"table_bytes\": %zu, \"rows_lost\": %llu, \"slow_steps\": [",
       DeviceBackend::get(DeviceType::Cuda).device_name(0).c_str(), d, steps.size(), fresh,
-      stats.rows, stats.index_slots, median, order.back().ms, order.back().ms / median, content,
-      peak, static_cast<double>(peak) / static_cast<double>(content), stats.bytes,
+      stats.rows, stats.index_slots, parts ? "true" : "false", plan, forward, update, median,
+      order.back().ms, order.back().ms / median, content, peak,
+      static_cast<double>(peak) / static_cast<double>(content), stats.bytes,
       static_cast<unsigned long long>(wrong));
   for (std::size_t k = 0; k < 8 && k < order.size(); ++k) {
     const Step& slow = order[order.size() - 1 - k];
