@@ -204,9 +204,9 @@ int main(int argc, char** argv) {
     std::ranges::nth_element(all, all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2));
     return all[all.size() / 2];
   };
-  const double plan = median_of([](const Step& step) { return step.plan_ms; });
-  const double forward = median_of([](const Step& step) { return step.forward_ms; });
-  const double update =
+  const double plan_ms = median_of([](const Step& step) { return step.plan_ms; });
+  const double forward_ms = median_of([](const Step& step) { return step.forward_ms; });
+  const double update_ms =
       median_of([](const Step& step) { return step.ms - step.plan_ms - step.forward_ms; });
   std::printf(
       "{\"gpu\": \"%s\", \"d\": %zu, \"steps\": %zu, \"new_keys_a_step\": %zu, \"rows\": %zu, "
@@ -216,8 +216,8 @@ int main(int argc, char** argv) {
       "\"rows_and_index_bytes\": %zu, \"peak_bytes\": %zu, \"peak_by_content\": %.4f, "
       "\"table_bytes\": %zu, \"rows_lost\": %llu, \"slow_steps\": [",
       DeviceBackend::get(DeviceType::Cuda).device_name(0).c_str(), d, steps.size(), fresh,
-      stats.rows, stats.index_slots, parts ? "true" : "false", plan, forward, update, median,
-      order.back().ms, order.back().ms / median, content, peak,
+      stats.rows, stats.index_slots, parts ? "true" : "false", plan_ms, forward_ms, update_ms,
+      median, order.back().ms, order.back().ms / median, content, peak,
       static_cast<double>(peak) / static_cast<double>(content), stats.bytes,
       static_cast<unsigned long long>(wrong));
   for (std::size_t k = 0; k < 8 && k < order.size(); ++k) {
