@@ -22,8 +22,10 @@ RowBudget rows_without_budget(const MemoryResource& memory, const RowParts& part
   const std::size_t of_memory = memory.most_bytes() / parts.row_bytes();
   const std::size_t of_addresses =
       kAddresses / std::max<std::size_t>(sharers, 1) / (parts.row_bytes() + kBesideParts);
-  const std::size_t rows =
-      std::clamp<std::size_t>(std::min(of_memory, of_addresses), 1, std::size_t{kNoRow} - 1);
+  const std::size_t rows = std::max<std::size_t>(std::min(of_memory, of_addresses), 1);
+  if (rows >= kNoRow) {
+    return {kNoRow - 1, ", the most that a device can have: use more devices"};
+  }
   if (of_memory <= of_addresses) {
     return {rows, " in this device's memory: use more devices or a smaller vector size"};
   }
