@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "core/cpp/base/error.hpp"
+
 namespace hugectr {
 namespace {
 
@@ -39,10 +41,16 @@ MessagePlan::MessagePlan(const std::vector<CollectiveCall>& calls, std::size_t r
       add(from[peer], {bytes_of(call.out, first), n * width, peer});
     });
   }
+  HCTR_CHECK(to[rank].small.size() == from[rank].small.size(), "all_to_all: rank ", rank,
+             " sends itself ", to[rank].small.size(), " small blocks and takes ",
+             from[rank].small.size());
   const bool copies_own = to[rank].small.size() > 1;
   for (std::size_t i = 0; copies_own && i < to[rank].small.size(); ++i) {
     const Message& sent = to[rank].small[i];
-    before_.push_back({sent.data, from[rank].small[i].data, sent.bytes});
+    const Message& taken = from[rank].small[i];
+    HCTR_CHECK(sent.bytes == taken.bytes, "all_to_all: rank ", rank, " sends itself ", sent.bytes,
+               " bytes and takes ", taken.bytes);
+    before_.push_back({sent.data, taken.data, sent.bytes});
   }
   for (std::size_t peer = 0; peer < size; ++peer) {
     if (peer == rank && copies_own) {
@@ -55,7 +63,10 @@ MessagePlan::MessagePlan(const std::vector<CollectiveCall>& calls, std::size_t r
 }
 
 void MessagePlan::add(Blocks& blocks, const Message& message) {
-  (message.bytes < kSmall ? blocks.small : blocks.alone).push_back(message);
+  const std::size_t packed = blocks.packed + aligned(message.bytes);
+  if (message.bytes >= kSmall || packed > kMostPacked) return blocks.alone.push_back(message);
+  blocks.small.push_back(message);
+  blocks.packed = packed;
 }
 
 void MessagePlan::send(const Blocks& blocks, std::size_t peer) {
@@ -64,14 +75,12 @@ void MessagePlan::send(const Blocks& blocks, std::size_t peer) {
     sends_.insert(sends_.end(), blocks.small.begin(), blocks.small.end());
     return;
   }
-  std::size_t bytes = 0;
   for (const Message& message : blocks.small) {
     before_.push_back({message.data, nullptr, message.bytes});
-    bytes += aligned(message.bytes);
   }
   packed_sends_.push_back({sends_.size(), bytes_, before_.size() - blocks.small.size()});
-  sends_.push_back({nullptr, bytes, peer});
-  bytes_ += bytes;
+  sends_.push_back({nullptr, blocks.packed, peer});
+  bytes_ += blocks.packed;
 }
 
 void MessagePlan::receive(const Blocks& blocks, std::size_t peer) {
@@ -80,14 +89,12 @@ void MessagePlan::receive(const Blocks& blocks, std::size_t peer) {
     receives_.insert(receives_.end(), blocks.small.begin(), blocks.small.end());
     return;
   }
-  std::size_t bytes = 0;
   for (const Message& message : blocks.small) {
     after_.push_back({nullptr, message.data, message.bytes});
-    bytes += aligned(message.bytes);
   }
   packed_receives_.push_back({receives_.size(), bytes_, after_.size() - blocks.small.size()});
-  receives_.push_back({nullptr, bytes, peer});
-  bytes_ += bytes;
+  receives_.push_back({nullptr, blocks.packed, peer});
+  bytes_ += blocks.packed;
 }
 
 void MessagePlan::place(char* memory) {

@@ -45,6 +45,12 @@ std::vector<CopiedPiece> pieces_of(const std::vector<CopiedBytes>& copies) {
   return pieces;
 }
 
+/// Calls that go together, each with how many come after it.
+std::vector<CollectiveCall> numbered(std::vector<CollectiveCall> calls) {
+  for (std::size_t i = 0; i < calls.size(); ++i) calls[i].followers = calls.size() - 1 - i;
+  return calls;
+}
+
 /// The ranks of this process, numbered in the job.
 std::vector<std::size_t> local_ranks(const JobRanks& job) {
   const std::size_t process = job.processes ? job.processes->rank() : 0;
@@ -254,19 +260,21 @@ class NcclCommunicator final : public Communicator {
   void together(const std::vector<CollectiveCall>& calls, Stream& stream) override {
     for (const CollectiveCall& call : calls) check_call(call, size());
     if (calls.empty()) return;
-    run(stream, calls, [&](ncclComm_t comm, cudaStream_t to) {
-      MessagePlan messages(calls, rank(), size());
-      const OpContext context{.stream = &stream,
-                              .device = {DeviceType::Cuda, group_->ranks[local_].device}};
-      const Scratch packed(context, messages.bytes());
-      messages.place(static_cast<char*>(packed.data()));
-      copy_pieces(context, "pack_messages", pieces_of(messages.before()));
+    MessagePlan messages(calls, rank(), size());
+    const int device = group_->ranks[local_].device;
+    const DeviceGuard guard(device);
+    const OpContext context{.stream = &stream, .device = {DeviceType::Cuda, device}};
+    const Scratch packed(context, messages.bytes());
+    messages.place(static_cast<char*>(packed.data()));
+    copy_pieces(context, "pack_messages", pieces_of(messages.before()));
+    run(stream, numbered(calls), [&](ncclComm_t comm, cudaStream_t to) {
       NcclGroup group("collectives together");
       for (const CollectiveCall& call : calls) group.keep(start(call, comm, to));
       group.keep(start(messages, comm, to));
       group.end();
-      copy_pieces(context, "unpack_messages", pieces_of(messages.after()));
     });
+    // After the collective is watched: HUGECTR_SYNC=1 waits for each launch.
+    copy_pieces(context, "unpack_messages", pieces_of(messages.after()));
   }
 
   void broadcast(TensorRef data, std::size_t root, Stream& stream) override {

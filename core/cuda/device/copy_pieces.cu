@@ -9,12 +9,19 @@ namespace hugectr::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr std::size_t kBytesPerThread = 64;
+constexpr std::size_t kWordsPerThread = 4;
 constexpr std::size_t kMost = 128;  // the parameters of a launch are 4 KB at most
 
 struct Pieces {
   CopiedPiece all[kMost];
 };
+
+/// Bytes of the widest word that both ends and the size allow.
+__host__ __device__ std::size_t word_of(const CopiedPiece& piece) {
+  const std::size_t bits = reinterpret_cast<std::size_t>(piece.from) |
+                           reinterpret_cast<std::size_t>(piece.to) | piece.bytes;
+  return bits % 16 == 0 ? 16 : bits % 4 == 0 ? 4 : bits % 2 == 0 ? 2 : 1;
+}
 
 template <class Word>
 __device__ void copy_words(const CopiedPiece& piece) {
@@ -28,15 +35,19 @@ __device__ void copy_words(const CopiedPiece& piece) {
   }
 }
 
-// Reads and writes each byte once, in the widest words that both ends and the size allow.
+// Reads and writes each byte once.
 __global__ void copy_pieces_kernel(const __grid_constant__ Pieces pieces) {
   const CopiedPiece& piece = pieces.all[blockIdx.y];
-  const std::size_t bits = reinterpret_cast<std::size_t>(piece.from) |
-                           reinterpret_cast<std::size_t>(piece.to) | piece.bytes;
-  if (bits % 16 == 0) return copy_words<uint4>(piece);
-  if (bits % 4 == 0) return copy_words<std::uint32_t>(piece);
-  if (bits % 2 == 0) return copy_words<std::uint16_t>(piece);
-  copy_words<unsigned char>(piece);
+  switch (word_of(piece)) {
+    case 16:
+      return copy_words<uint4>(piece);
+    case 4:
+      return copy_words<std::uint32_t>(piece);
+    case 2:
+      return copy_words<std::uint16_t>(piece);
+    default:
+      return copy_words<unsigned char>(piece);
+  }
 }
 
 }  // namespace
@@ -49,7 +60,8 @@ void copy_pieces(const OpContext& context, const char* name,
     unsigned blocks = 0;
     for (std::size_t i = 0; i < count; ++i) {
       some.all[i] = pieces[at + i];
-      blocks = std::max(blocks, grid_for(pieces[at + i].bytes, kThreads * kBytesPerThread));
+      const std::size_t words = some.all[i].bytes / word_of(some.all[i]);
+      blocks = std::max(blocks, grid_for(words, kThreads * kWordsPerThread));
     }
     launch(context, name, dim3(blocks, static_cast<unsigned>(count)), dim3(kThreads), 0,
            &copy_pieces_kernel, some);

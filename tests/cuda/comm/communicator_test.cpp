@@ -98,6 +98,21 @@ TEST(CallAgreement, TheLaterOfTwoDifferentCallsThrows) {
                CommError);
 }
 
+TEST(CallAgreement, WhatGoesTogetherIsTheSameForAll) {
+  CallAgreement agreement({0, 1});
+  std::vector<float> values(8);
+  CollectiveCall call{.collective = "all_to_all",
+                      .in = make_ref(values.data(), {8}),
+                      .send_counts = {1, 1},
+                      .receive_counts = {1, 1},
+                      .followers = 2};
+  agreement.enter(0, call);
+  agreement.enter(1, call);
+  agreement.enter(0, call);
+  call.followers = 1;
+  EXPECT_THROW(agreement.enter(1, call), CommError);
+}
+
 TEST_F(SingleCommunicatorTest, ExchangesAreCopies) {
   GpuRanks one(1);
   Communicator& comm = *one.communicators[0];
