@@ -68,9 +68,8 @@ def average_of_processes(weights):
         for each in (touched, total):
             dist.all_reduce(each)
         rows = touched.nonzero()[:, 0]
-        weight.grad = torch.sparse_coo_tensor(
-            rows[None], total[rows] / dist.get_world_size(), weight.shape
-        )
+        mean = total[rows] / dist.get_world_size()
+        weight.grad = torch.sparse_coo_tensor(rows[None], mean, weight.shape, check_invariants=True)
 
 
 def train_beside_plain_tables(folder, kind, mode, placement, samples):
