@@ -302,9 +302,12 @@ cdef class TableSharing:
 
     def plan(self, SharedBatch batch not None, keys, uintptr_t stream=0, held=None):
         cdef CppTensorRef came = self._tables._ref(keys)
-        with nogil:
-            self._it.plan(batch._it, came, stream)
-        self._tables._hold(batch._it.token, held)
+        try:
+            with nogil:
+                self._it.plan(batch._it, came, stream)
+        finally:
+            if batch._it.token != 0:  # begun, also where its wait for the stream has thrown
+                self._tables._hold(batch._it.token, held)
 
     def give(self, SharedBatch batch not None, list out, uintptr_t stream=0):
         cdef vector[CppTensorRef] vectors = self._tables._refs(out)

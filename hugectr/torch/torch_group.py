@@ -84,8 +84,9 @@ class TorchGroup:
 
     def __init__(self, parent: Any = None) -> None:
         self._parent = parent
-        #: The torch.distributed group itself.
+        #: How long processes wait for each other.
         self.limit = time_limit(parent)
+        #: The torch.distributed group itself.
         self.torch_group = dist.new_group(
             None if parent is None else dist.get_process_group_ranks(parent),
             timeout=self.limit,
