@@ -53,10 +53,14 @@ class TableCollection:
     def __init__(
         self, tables: list[TableParams], device: str = "cpu", device_id: int = 0, seed: int = 0
     ) -> None: ...
-    def plan(self, batch: Keys, stream: int = 0) -> int:
-        """A batch that may train, by its token. Offsets must stay until forward() has run."""
+    def plan(self, batch: Keys, stream: int = 0, held: Any = None) -> int:
+        """A batch that may train, by its token. Offsets must stay until forward() has run.
 
-    def begin(self, batch: Keys, stream: int = 0) -> int:
+        ``held`` is kept as long as the batch, and its ``token`` is set, before anybody can be
+        interrupted.
+        """
+
+    def begin(self, batch: Keys, stream: int = 0, held: Any = None) -> int:
         """As plan(), without waiting for the keys: calls with the token say what is wrong.
 
         All memory of the batch must stay, and stay as it is, until forward() has run.
@@ -83,6 +87,12 @@ class TableCollection:
     def has_gradients(self) -> bool: ...
     def release(self, token: int) -> None:
         """The batch is over; without a step its new rows never were."""
+
+    def is_alive(self, token: int) -> bool:
+        """Whether there is such a batch."""
+
+    def release_all(self) -> None:
+        """All batches are over."""
 
     def steps(self) -> int: ...
     def set_steps(self, steps: int) -> None: ...
@@ -145,7 +155,7 @@ class TableSharing:
         """The same of rows' vectors in forward, a group each."""
     def gradients(self, batch: SharedBatch) -> list[tuple[list[int], list[int]]]:
         """The same of sums of gradients in backward."""
-    def plan(self, batch: SharedBatch, keys: Memory, stream: int = 0) -> None:
+    def plan(self, batch: SharedBatch, keys: Memory, stream: int = 0, held: Any = None) -> None:
         """Nobody waits for the keys; ``give`` does, and raises what is wrong with them."""
     def give(self, batch: SharedBatch, out: list[Memory], stream: int = 0) -> None: ...
     def look_up(

@@ -4,17 +4,20 @@
 # it as long as TableCollection says.
 
 
+@no_gc_clear  # in a circle, what batches read has to be there when it goes
 cdef class TableCollection:
     """See ``_core.pyi``."""
 
     cdef CppTableCollection* _it
     cdef CppDeviceId _device
     cdef readonly object _turn
+    cdef dict _held  # token -> what is kept as long as the batch
     cdef object __weakref__
 
     def __cinit__(self, list tables, device="cpu", int device_id=0, uint64_t seed=0):
         self._it = NULL
         self._turn = Turn("collection")
+        self._held = {}
         cdef vector[CppTableParams] params
         for number, table in enumerate(tables):
             params.push_back(_table_params(number, table))
@@ -26,8 +29,16 @@ cdef class TableCollection:
 
     def __dealloc__(self):
         cdef CppTableCollection* it = self._it
-        with nogil:
-            delete_outside_of_groups(it)
+        if (<Turn>self._turn).made_here():  # else its threads and its memory are the parent's
+            with nogil:
+                delete_outside_of_groups(it)
+
+    cdef void _hold(self, uint64_t token, held) except *:
+        # No code of Python's runs between this and the core's call: an interrupt there would give
+        # back what the core's threads are about to read and write.
+        self._held[token] = held
+        if held is not None:
+            held.token = token
 
     cdef vector[CppTensorRef] _refs(self, tensors) except *:
         cdef vector[CppTensorRef] refs
@@ -69,20 +80,22 @@ cdef class TableCollection:
             return bags_of(self._ref(batch[4]), batch[1], self._ref(batch[2]))
         return none
 
-    def plan(self, batch, uintptr_t stream=0):
+    def plan(self, batch, uintptr_t stream=0, held=None):
         cdef vector[CppSparseTensor] keys = self._keys(batch)
         cdef vector[CppBagOffsets] bags = self._bags(batch)
         cdef uint64_t token
         with nogil:
             token = self._it.plan(keys, stream, move(bags))
+        self._hold(token, held)
         return token
 
-    def begin(self, batch, uintptr_t stream=0):
+    def begin(self, batch, uintptr_t stream=0, held=None):
         cdef vector[CppSparseTensor] keys = self._keys(batch)
         cdef vector[CppBagOffsets] bags = self._bags(batch)
         cdef uint64_t token
         with nogil:
             token = self._it.begin(keys, stream, move(bags))
+        self._hold(token, held)
         return token
 
     def forward(self, uint64_t token, outputs, uintptr_t stream=0):
@@ -132,6 +145,14 @@ cdef class TableCollection:
     def release(self, uint64_t token):
         with nogil:
             self._it.release(token)
+        self._held.pop(token, None)
+
+    def is_alive(self, uint64_t token):
+        return token in self._held
+
+    def release_all(self):
+        for token in list(self._held):
+            self.release(token)
 
     def steps(self):
         return self._it.steps()
@@ -203,6 +224,7 @@ cdef class SharedBatch:
         return self._it.wanted.counts()
 
 
+@no_gc_clear
 cdef class TableSharing:
     """See ``_core.pyi``."""
 
@@ -222,8 +244,9 @@ cdef class TableSharing:
 
     def __dealloc__(self):
         cdef CppTableSharing* it = self._it
-        with nogil:
-            delete_outside_of_groups(it)
+        if (<Turn>self._turn).made_here():
+            with nogil:
+                delete_outside_of_groups(it)
 
     @property
     def groups(self):
@@ -277,10 +300,14 @@ cdef class TableSharing:
                  batch._it.given.of_processes(group.first, group.end))
                 for group in self._it.groups()]
 
-    def plan(self, SharedBatch batch not None, keys, uintptr_t stream=0):
+    def plan(self, SharedBatch batch not None, keys, uintptr_t stream=0, held=None):
         cdef CppTensorRef came = self._tables._ref(keys)
-        with nogil:
-            self._it.plan(batch._it, came, stream)
+        try:
+            with nogil:
+                self._it.plan(batch._it, came, stream)
+        finally:
+            if batch._it.token != 0:  # begun, also where its wait for the stream has thrown
+                self._tables._hold(batch._it.token, held)
 
     def give(self, SharedBatch batch not None, list out, uintptr_t stream=0):
         cdef vector[CppTensorRef] vectors = self._tables._refs(out)

@@ -82,6 +82,8 @@ class Asked:
         Why this process can not give what it is asked for: told to the others in forward.
     number : int
         That all processes know it by.
+    token : int
+        That the core knows it by.
     """
 
     shared: SharedBatch
@@ -90,6 +92,7 @@ class Asked:
     batch: TableKeys | None
     failure: Exception | None = None
     number: int = 0
+    token: int = 0
 
 
 @dataclass
@@ -169,8 +172,8 @@ class AskingEngine(Engine):
         self._exchange = self._ahead = group.torch_group
         if device.type == "cuda":
             ranks = None if parent is None else dist.get_process_group_ranks(parent)
-            self._exchange = dist.new_group(ranks, backend="nccl")
-            self._ahead = dist.new_group(ranks, backend="nccl")
+            self._exchange = dist.new_group(ranks, timeout=group.limit, backend="nccl")
+            self._ahead = dist.new_group(ranks, timeout=group.limit, backend="nccl")
 
     def call(self, name: str) -> AbstractContextManager[None]:
         """All that is said to others meanwhile belongs to a call of this name."""
@@ -232,7 +235,7 @@ class AskingEngine(Engine):
         self._batches += 1
         found.number = self._batches
         try:
-            self._sharing.plan(found.shared, memory_of(found.keys), self.stream())
+            self._sharing.plan(found.shared, memory_of(found.keys), self.stream(), found)
         except Exception as error:
             found.failure = kept(error)
         return found
@@ -294,12 +297,12 @@ class AskingEngine(Engine):
         if self._begun is not None and self._begun.number == token:
             self._begun.ended = True  # the others may be about to ask for its rows
             return
-        if token in self._alive:
-            del self._alive[token]
-            self._streams.pop(token, None)
-            asked = self._asked.pop(token, None)
-            if asked is not None and asked.shared.token:
-                self.core.release(asked.shared.token)
+        asked = self._asked.get(token)
+        if asked is not None and self.core.is_alive(asked.shared.token):
+            self.core.release(asked.shared.token)
+        self._asked.pop(token, None)
+        self._alive.pop(token, None)
+        self._streams.pop(token, None)
 
     def held(self, batch: Any) -> list[torch.Tensor]:
         """What forward and backward read of a batch."""

@@ -122,7 +122,9 @@ class Checkpoints:
             for config, table in zip(configs, self._engine.core.tables(), strict=True):
                 if config.name not in tables:
                     raise InvalidArgument(
-                        f"state_dict: no table {config.name!r}; it has {sorted(tables)}"
+                        f"state_dict: no table {config.name!r}; it has {sorted(tables)}. Rows of "
+                        "one table: collection.rows(name).set_state("
+                        "state_dict['_extra_state']['tables'][name])"
                     )
                 _check_rows(tables[config.name], config, table.parts(), states=same)
 

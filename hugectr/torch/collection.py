@@ -19,12 +19,13 @@ from hugectr.torch.configs import TableConfig, table_configs
 from hugectr.torch.inputs import Jagged, PlannedBatch, jagged, no_samples
 from hugectr.torch.moving import OUTPUT_TYPES, asked_of, move
 from hugectr.torch.optimizer import CollectionOptimizer
+from hugectr.torch.outside_of_torch import OutsideOfTorch, check_optimizer
 from hugectr.torch.rows import Rows
 from hugectr.torch.sharing import make_engine
 from hugectr.torch.vectors import JaggedVectors
 
 
-class Collection(torch.nn.Module):
+class Collection(OutsideOfTorch):
     """Tables that are looked up in and updated together.
 
     Their rows are no parameters: DDP, FSDP and other optimizers leave them alone.
@@ -74,6 +75,7 @@ class Collection(torch.nn.Module):
         process_group: Any = None,
     ) -> None:
         super().__init__()
+        check_optimizer(optimizer)
         self.fused = fused
         self.dtype = dtype
         self.device = torch.device(device)
@@ -95,7 +97,8 @@ class Collection(torch.nn.Module):
             seed,
             {"the kind of collection": type(self).__name__, "dtype": str(dtype), "fused": fused},
         )
-        self._number, self._seed = self._engine.number, seed
+        self._seed = seed
+        self._number, self._number_in_exports = self._engine.number, self._engine.number_in_exports
         self._features = [name for table in self.configs for name in table.feature_names]
         self._counts = [len(table.feature_names) for table in self.configs]
         self._dims = [table.embedding_dim for table in self.configs]
@@ -113,14 +116,6 @@ class Collection(torch.nn.Module):
         #: Whether ``state_dict()`` has anything of the rows; False: they are saved elsewhere, by
         #: ``save()`` or ``hugectr.torch.tables_to_save``.
         self.rows_in_state = True
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """Neither pickled nor copied: rows are in tables of the core."""
-        raise TypeError(
-            f"a {type(self).__name__} can not be pickled or copied: its rows are in tables outside "
-            "of torch. Make another of the same configs and have it load_state_dict() of this "
-            "one's state_dict(), or load() what this one's save() wrote"
-        )
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
         """What ``to()``, ``cuda()``, ``half()`` and the like do: tables go along with a module."""
@@ -269,6 +264,7 @@ class Collection(torch.nn.Module):
 
     def _planned(self, batch: Any) -> PlannedBatch:
         """A batch as forward got it: one that was looked up ahead, or any."""
+        self._check_not_traced(batch)
         if isinstance(batch, PlannedBatch):
             if batch.error is not None:
                 raise batch.error
@@ -284,8 +280,12 @@ class Collection(torch.nn.Module):
         splits = batch.splits if pooled else batch.counted()
         return (
             batch.values, batch.offsets, splits, batch.batch, order, self._counts, pooled,
-            self._number,
+            self._known_as(),
         )  # fmt: skip
+
+    def _known_as(self) -> int:
+        """The number that operators find the tables by."""
+        return self._number_in_exports if eager.is_exporting() else self._number
 
     def _plan(self, batch: Jagged, pooled: bool) -> torch.Tensor:
         arguments = self._arguments(batch, pooled)
@@ -310,7 +310,7 @@ class Collection(torch.nn.Module):
         token = planned.token if planned.token is not None else self._plan(batch, pooled)
         if eager.is_eager(batch.values):
             return eager.vectors(self._anchor, token, self._engine, sizes, dims, self.dtype)
-        return operators.vectors(self._anchor, token, sizes, dims, self.dtype, self._number)
+        return operators.vectors(self._anchor, token, sizes, dims, self.dtype, self._known_as())
 
     def _keys_of(self, batch: Jagged) -> list[tuple[str, int, int, int]]:
         """Of each feature: its name, its table, where its keys begin in the batch, how many."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.collection import Collection
+from hugectr.torch.outside_of_torch import check_collection
 
 _NAME = "hugectr_checkpoint"
 
@@ -72,6 +73,7 @@ def tables_to_save(collection: Collection, folder: str | os.PathLike[str]) -> An
     >>> state = {"dense": head.state_dict(), "tables": ht.tables_to_save(bags, "tables")}
     >>> torch.distributed.checkpoint.save(state, checkpoint_id="step-100")
     """
+    check_collection("tables_to_save", collection)
     return _ToSave(collection, folder)
 
 
@@ -90,4 +92,5 @@ def tables_to_load(collection: Collection) -> Any:
     object
         Of torch's ``Stateful`` protocol.
     """
+    check_collection("tables_to_load", collection)
     return _ToLoad(collection)

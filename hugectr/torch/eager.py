@@ -13,12 +13,19 @@ from typing import Any
 
 import torch
 
+from hugectr.base.errors import InvalidArgument
 from hugectr.torch.engine import Engine
 from hugectr.torch.operators import accumulate_into, no_second_derivatives, vectors_into
 from hugectr.torch.table_memory import room_for
 
 _transforms: Callable[[], bool] | None = getattr(torch._C, "_are_functorch_transforms_active", None)
+_is_batched: Callable[[Any], bool] | None = getattr(
+    getattr(torch._C, "_functorch", None), "is_batchedtensor", None
+)
 _modes: Callable[[], int] | None = getattr(torch._C, "_len_torch_dispatch_stack", None)
+
+#: Whether torch exports a program, which may be run elsewhere. Of an old torch nobody knows.
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 def is_eager(values: torch.Tensor) -> bool:
@@ -29,7 +36,14 @@ def is_eager(values: torch.Tensor) -> bool:
     """
     if torch.compiler.is_compiling() or _transforms is None or _modes is None:
         return False
-    return type(values) is torch.Tensor and not _transforms() and _modes() == 0
+    if type(values) is torch.Tensor and not _transforms() and _modes() == 0:
+        return True
+    if _is_batched is not None and _is_batched(values):
+        raise InvalidArgument(
+            "torch.func.vmap can not go through a lookup: ask a collection with the whole batch, "
+            "whose samples are its first dimension anyhow, and have vmap of what follows"
+        )
+    return False
 
 
 class Vectors(torch.autograd.Function):

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from hugectr import _core
+from hugectr.base import log
 from hugectr.base.errors import InvalidArgument
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.solo import SoloGroup
@@ -42,21 +43,30 @@ def engine(number: int) -> Engine:
     """The engine of this number, which operators are given in the place of an object."""
     found = _engines.get(number)
     if found is None:
-        raise InvalidArgument(f"collection {number} is gone: its module was deleted")
+        raise InvalidArgument(
+            f"collection {number} is not in this process, or gone with its module: an exported "
+            "program does not have the tables of its model, and runs where that is alive"
+        )
     return found
 
 
-def _note_end(ended: deque[int], token: int, _: Any) -> None:
-    """Notes that nobody holds the token of a batch any more."""
-    ended.append(token)
+class _Live(weakref.ref[Any]):
+    """Sees the end of a batch's token, and keeps what the batch reads until the core has let go.
+
+    Its callback is to be a method of a ``deque``, which runs no Python: an interrupt that came in
+    one of Python would be printed, and lost.
+    """
+
+    __slots__ = ("keys", "token")
+
+    token: int
+    keys: Any
 
 
-def _release_all(core: Any, alive: dict[int, Any]) -> None:
+def _release_all(core: Any) -> None:
     """Ends the batches of an engine that is gone; what they read is there until each has ended."""
-    for token in list(alive):
-        with suppress(Exception):
-            core.release(token)
-    alive.clear()
+    with suppress(Exception):
+        core.release_all()
 
 
 class Engine:
@@ -88,15 +98,20 @@ class Engine:
         self.number = next(_numbers)
         #: What is to be done after each backward.
         self.after_backward: Callable[[], None] | None = None
+        #: Of its optimizers: the gradients that wait for a step (``optimizer._Waiting``).
+        self.waiting: Any = None
+        self._warned = False
         #: Where backward updates (``fused``): the rate of each table.
         self.rates_of_backward: Callable[[], list[float]] | None = None
         #: On a GPU: the streams that they came by.
         self._streams: dict[int, int] = {}
-        self._ended: deque[int] = deque()  # batches that nobody holds any more
+        self._ended: deque[_Live] = deque()  # batches that nobody holds any more
         #: Of each batch what sees the end of its token.
-        self._watched: dict[int, weakref.ref[Any]] = {}
+        self._watched: dict[int, _Live] = {}
         self._doubt: torch.Tensor | None = None
-        _engines[self.number] = self
+        #: The same in programs that torch exports: where they are loaded, none has it by chance.
+        self.number_in_exports = secrets.randbits(62) | 1 << 61
+        _engines[self.number] = _engines[self.number_in_exports] = self
 
     def be_on(self, device: torch.device, tables: list[TableParams], seed: int) -> None:
         """Has new tables on a device, without rows; no batch may be alive."""
@@ -107,7 +122,7 @@ class Engine:
         # stay: whoever has a table of it keeps it.
         if self._end is not None:
             self._end.detach()
-        self._end = weakref.finalize(self, _release_all, self.core, self._alive)
+        self._end = weakref.finalize(self, _release_all, self.core)
 
     def stream(self) -> int:
         """The caller's stream, as the core takes it."""
@@ -120,20 +135,25 @@ class Engine:
     def release_ended(self) -> None:
         """Tells the core of the batches that are over."""
         while self._ended:
-            token = self._ended.popleft()
-            self._release(token)
-            self._watched.pop(token, None)
+            live = self._ended[0]
+            self._release(live.token)
+            self._watched.pop(live.token, None)
+            # Only now, by itself: after an interrupt somebody comes again, and others may be here.
+            with suppress(ValueError):
+                self._ended.remove(live)
 
     def _release(self, token: int) -> None:
-        if token in self._alive:
+        """Ends a batch, if it is not over."""
+        if self.core.is_alive(token):
             self.core.release(token)  # waits where it is begun: what it reads is there until then
-            del self._alive[token]
-            self._streams.pop(token, None)
+        self._alive.pop(token, None)
+        self._streams.pop(token, None)
 
     def end_batches(self) -> None:
         """Ends all batches and forgets gradients: rows are about to be written from outside."""
         for token in list(self._alive):
             self._release(token)
+        self.release_ended()
         self.clear_gradients()
 
     def call(self, name: str) -> AbstractContextManager[None]:
@@ -186,30 +206,40 @@ class Engine:
         """
         self.release_ended()
         keys = batch()
+        number, live = self._fresh()
+        live.keys = keys
         # Bags that torch checks are known to be good when somebody has waited.
         if ahead and self._doubt is None:
-            return self.begin(self.core.begin(keys.memory(), self.stream()), keys)
-        return self.begin(self.plan_keys(keys), keys)
-
-    def plan_keys(self, batch: TableKeys) -> int:
-        """The core's token of a batch."""
-        token = self.core.plan(batch.memory(), self.stream())
-        try:
+            self.core.begin(keys.memory(), self.stream(), live)
+        else:
+            self.core.plan(keys.memory(), self.stream(), live)
             self.resolve()
-        except InvalidArgument:
-            self.core.release(token)
-            raise
-        return token
+        return self._token_of(number, live, keys)
+
+    def _fresh(self) -> tuple[Any, _Live]:
+        """The memory of a token that is not known yet, and what sees its end."""
+        number = np.zeros(1, np.int64)
+        live = _Live(number, self._ended.append)
+        live.token, live.keys = NO_TOKEN, None
+        return number, live
 
     def begin(self, token: int, batch: Any) -> torch.Tensor:
         """The token as a tensor (1,), with whose memory the batch ends."""
-        self._alive[token] = batch
+        number, live = self._fresh()
+        live.token = token
+        return self._token_of(number, live, batch)
+
+    def _token_of(self, number: Any, live: _Live, batch: Any) -> torch.Tensor:
+        """The token of a batch that is alive.
+
+        The array goes with the last tensor of its memory, be it one that autograd has saved; the
+        core may be waiting then, so that the end is only noted.
+        """
+        number[0] = live.token
+        self._watched[live.token] = live
+        self._alive[live.token] = batch
         if self.device.type == "cuda":
-            self._streams[token] = self.stream()
-        number = np.array([token], np.int64)
-        # The array goes with the last tensor of its memory, be it one that autograd has saved; the
-        # core may be waiting then, so that the end is only noted.
-        self._watched[token] = weakref.ref(number, partial(_note_end, self._ended, token))
+            self._streams[live.token] = self.stream()
         return torch.from_numpy(number)
 
     def forward(self, token: torch.Tensor, outputs: TableVectors) -> None:
@@ -254,14 +284,29 @@ class Engine:
             return
         else:
             self.core.accumulate(number, gradients.memory(), self.stream())
+        self.end_backward()
+
+    def end_backward(self) -> None:
+        """What follows each backward whose gradients are kept."""
         if self.after_backward is not None:
             self.after_backward()
+        elif not self._warned:
+            self._warned = True
+            log.warning(
+                "a collection of tables got gradients and has no optimizer: they are kept, and no "
+                "row is trained; rows = collection.optimizer(lr), and rows.step() beside that of "
+                "the dense part's optimizer (which has no rows: they are no parameters)"
+            )
 
     def squares(self) -> torch.Tensor:
         """(tables) float64: sums of squares of the gradients that wait for a step."""
         squares = torch.empty(len(self.dims), dtype=torch.float64, device=self.device)
         self.core.squares(memory_of(squares), self.stream())
         return squares
+
+    def is_due(self) -> bool:
+        """Whether a step has anything to do, or to ask others."""
+        return bool(self.core.has_gradients())
 
     def step(self, rates: Sequence[float], unscale: torch.Tensor | None) -> None:
         """One update with a rate a table; unscale (tables) float32 multiplies gradients."""

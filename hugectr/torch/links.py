@@ -7,6 +7,7 @@ which a training step would wait for four times.
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import struct
@@ -16,14 +17,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from torch.distributed.constants import default_pg_timeout
-
 #: Gives everybody the bytes of everybody, by rank.
 Gather = Callable[[bytes], list[bytes]]
 
 _RANK = struct.Struct("<Q")
 #: Of a socket's timeout as the system takes it.
 _SECONDS = struct.Struct("@ll")
+#: Seconds after which a process says whom it waits for, at most.
+_LONG = 30.0
 #: Seconds for what has been sent already.
 _SOON = 10
 #: Bytes of a message that any system takes as one.
@@ -39,52 +40,76 @@ class Links:
     ----------
     peers : list of socket or None
         By rank; None: this process.
+    limit : float
+        Seconds to wait for somebody.
     """
 
-    def __init__(self, peers: list[socket.socket | None]) -> None:
+    def __init__(self, peers: list[socket.socket | None], limit: float) -> None:
         self._peers = peers
         self._others = [peer for peer in peers if peer is not None]
+        self._limit, self._pause = limit, limit / math.ceil(limit / _LONG)
         for peer in self._others:
-            self._patience(peer, default_pg_timeout.total_seconds())
+            self._patience(peer)
         #: Closes them; done anyway when nobody holds this any more.
         self.close = weakref.finalize(self, _close, self._others)
 
-    @staticmethod
-    def _patience(peer: socket.socket, seconds: float) -> None:
+    def _patience(self, peer: socket.socket) -> None:
         """How long a call waits; as an option of the socket it takes no call of its own."""
         peer.settimeout(None)
-        for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-            peer.setsockopt(socket.SOL_SOCKET, option, _SECONDS.pack(int(seconds), 0))
+        waits = ((socket.SO_RCVTIMEO, self._pause), (socket.SO_SNDTIMEO, self._limit))
+        for option, seconds in waits:
+            whole = int(seconds)
+            given = _SECONDS.pack(whole, int((seconds - whole) * 1e6))
+            peer.setsockopt(socket.SOL_SOCKET, option, given)
 
     def send(self, message: bytes) -> None:
         """To all others; at most ``LONGEST`` bytes. OSError: somebody is gone."""
         for peer in self._others:
             peer.send(message)
 
-    def receive(self, own: bytes, most: int) -> list[bytes]:
-        """The next message of everybody, by rank. OSError: somebody is gone, or does not come."""
+    def receive(self, own: bytes, most: int, late: Callable[[int], None]) -> list[bytes]:
+        """The next message of everybody, by rank. OSError: somebody is gone, or does not come.
+
+        ``late`` is called with the rank of a process that takes long.
+        """
         every = []
         for rank, peer in enumerate(self._peers):
             if peer is None:
                 every.append(own)
                 continue
-            try:
-                message = peer.recv(most)
-            except BlockingIOError as error:
-                raise TimeoutError(f"process {rank} did not come within the time limit") from error
+            message = self._next(rank, peer, most, late)
             if not message:
                 raise ConnectionError(f"process {rank} has ended")
             every.append(message)
         return every
 
+    def _next(
+        self, rank: int, peer: socket.socket, most: int, late: Callable[[int], None]
+    ) -> bytes:
+        waited = 0.0
+        while True:
+            try:
+                return peer.recv(most)
+            except BlockingIOError as error:
+                waited += self._pause
+                if waited >= self._limit * 0.999:
+                    raise TimeoutError(
+                        f"process {rank} did not come within {self._limit:g} s, the time limit of "
+                        "its process group"
+                    ) from error
+                if waited == self._pause:
+                    late(rank)
 
-def connect(rank: int, size: int, gather: Gather) -> Links | None:
+
+def connect(rank: int, size: int, gather: Gather, limit: float) -> Links | None:
     """Connections of the processes of a job, if all of them are on one machine. Collective.
 
     Parameters
     ----------
     rank, size : int
     gather : callable
+    limit : float
+        Seconds to wait for somebody, once there are connections.
 
     Returns
     -------
@@ -115,7 +140,7 @@ def connect(rank: int, size: int, gather: Gather) -> Links | None:
             good = False
         if all(gather(b"\1" if good else b"")):
             assert listener is not None
-            return Links(_accepted(listener, peers, rank))
+            return Links(_accepted(listener, peers, rank), limit)
         for each in peers:
             if each is not None:
                 each.close()

@@ -165,9 +165,11 @@ class EmbeddingBag(EmbeddingBagCollection):
         initial_bound: float = 0.0,
         **kwargs: Any,
     ) -> None:
+        _check_as_of_torch(optimizer, kwargs)
         table = TableConfig("table", embedding_dim, ("keys",), mode, max_rows, initial_bound)
         super().__init__([table], optimizer, **kwargs)
         self._takes_weights = True
+        self.embedding_dim, self.mode = embedding_dim, mode
         self.include_last_offset = include_last_offset
 
     def forward(
@@ -261,6 +263,31 @@ class EmbeddingBag(EmbeddingBagCollection):
         if weights is None:
             return keys.reshape(-1), offsets
         return keys.reshape(-1), offsets, weights.reshape(-1)
+
+
+#: Arguments of ``nn.EmbeddingBag`` that there are not here, and what there is instead.
+_OF_TORCH = {
+    "num_embeddings": "rows come with their keys, and max_rows= limits them",
+    "padding_idx": "leave the key out of its bags",
+    "max_norm": "CreateOptimizer(weight_decay=, l2=) keep rows small",
+    "norm_type": "CreateOptimizer(weight_decay=, l2=) keep rows small",
+    "scale_grad_by_freq": "mode='mean', or weights of a key's own",
+    "sparse": "gradients are always those of the rows of a batch",
+    "_weight": "hugectr.torch.import_embedding_bag takes one",
+}
+
+
+def _check_as_of_torch(optimizer: Any, more: Mapping[str, Any]) -> None:
+    """Complains about what ``nn.EmbeddingBag`` is made with, and this one is not."""
+    if isinstance(optimizer, int):
+        raise InvalidArgument(
+            f"EmbeddingBag: found {optimizer!r} for its optimizer: it is made without "
+            "num_embeddings, EmbeddingBag(embedding_dim, hugectr.CreateOptimizer(...)); "
+            + _OF_TORCH["num_embeddings"]
+        )
+    for name, instead in _OF_TORCH.items():
+        if name in more:
+            raise InvalidArgument(f"EmbeddingBag has no {name}=: {instead}")
 
 
 def _called(keys: Any, offsets: Any, weights: Any) -> Any:

@@ -52,8 +52,8 @@ def asked_of(
         )
     if collection._engine.group.size > 1:
         raise InvalidArgument(
-            f"{name}: its tables are shared by {collection._engine.group.size} processes and not "
-            f"become {probe.dtype} on {where} here: make it with device={str(where)!r} and "
+            f"{name}: its tables are shared by {collection._engine.group.size} processes and can "
+            f"not become {probe.dtype} on {where} here: make it with device={str(where)!r} and "
             f"dtype={probe.dtype}"
         )
     return where, probe.dtype

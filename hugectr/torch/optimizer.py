@@ -17,6 +17,11 @@ from hugectr.torch.engine import Engine
 
 #: Who reads gradients to do what can not be done to rows: the function of torch, and what is said.
 _REFUSED = {
+    "_init_group": (
+        "an optimizer of torch can not update the rows of a collection, of which it is given but "
+        "the norms of gradients: give it the parameters of the dense part alone, and step() what "
+        "collection.optimizer(lr) returned beside it"
+    ),
     "clip_grad_value_": (
         "clip_grad_value_ can not clip the gradients of rows, of which there is only the norm "
         "here: leave rows out of it and make the collection with CreateOptimizer(clip_value=), "
@@ -47,14 +52,14 @@ class _Waiting:
 
     def __init__(self, engine: Engine, fused: bool) -> None:
         self._engine = engine
-        self._fused = fused
+        self.fused = fused
         self._shown: torch.Tensor | None = None  # (tables): what others may multiply
         self._norms = torch.empty(0, device="cpu")  # (tables): what it was
         self._version = 0
 
     def norm(self, table: int) -> torch.Tensor | None:
         """The norm of a table's gradient, or None while there is no gradient."""
-        if self._fused:
+        if self.fused:
             raise InvalidArgument(
                 "this collection is fused: backward() has updated its rows, so that there is no "
                 "gradient to unscale or to clip; make it without fused=True"
@@ -149,7 +154,9 @@ class CollectionOptimizer(torch.optim.Optimizer):
 
     def __init__(self, engine: Engine, names: Sequence[str], lr: float, *, fused: bool) -> None:
         self._engine = engine
-        self._waiting = _Waiting(engine, fused)
+        if engine.waiting is None:  # one for all: what one is clipped by, others update by
+            engine.waiting = _Waiting(engine, fused)
+        self._waiting: _Waiting = engine.waiting
         self.rows = [RowGradient.make(self._waiting, i, engine.device) for i in range(len(names))]
         check_float("lr", lr, 0.0)
         super().__init__(
@@ -176,6 +183,26 @@ class CollectionOptimizer(torch.optim.Optimizer):
                     "other parameters to an optimizer of torch, and step() both"
                 )
         super().add_param_group({**param_group, "params": params})
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take the learning rates, and what schedulers keep, of another one of the same tables.
+
+        Raises
+        ------
+        InvalidArgument
+            When it is of other tables, or of an optimizer of torch.
+        """
+        own, theirs = (
+            [group.get("table_names") for group in groups]
+            for groups in (self.param_groups, state_dict["param_groups"])
+        )
+        if own != theirs:
+            raise InvalidArgument(
+                f"load_state_dict: this optimizer updates the rows of tables {own}, and the "
+                f"state_dict is of {'other tables' if any(theirs) else 'an optimizer of torch'}: "
+                f"{theirs}, a group each; load what the state_dict() of this one gave"
+            )
+        super().load_state_dict(state_dict)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Neither pickled nor copied: it belongs to its collection."""
@@ -239,7 +266,8 @@ class CollectionOptimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        if self._engine.core.has_gradients():
+        fused, engine = self._waiting.fused, self._engine
+        if engine.core.has_gradients() if fused else engine.is_due():
             self._update()
         return loss
 

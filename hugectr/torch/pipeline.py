@@ -13,6 +13,7 @@ import torch
 from hugectr.processes.agreement import together
 from hugectr.torch.collection import Collection
 from hugectr.torch.inputs import PlannedBatch
+from hugectr.torch.outside_of_torch import check_collection
 
 T = TypeVar("T")
 
@@ -51,6 +52,7 @@ def pipeline(
         What a loader or ``keys`` raises, of one process when the batches before are given out. What
         is wrong with a batch is said by its forward.
     """
+    check_collection("pipeline", collection)
     batches = iter(loader)
     before: tuple[T, PlannedBatch, Any] | None = None
     while True:
@@ -132,6 +134,7 @@ def until_all_end(loader: Iterable[T], collection: Collection, empty: T) -> Iter
     Exception
         When a loader raised: on all processes.
     """
+    check_collection("until_all_end", collection)
     engine = collection._engine
     if engine.group.size == 1:
         yield from loader

@@ -7,6 +7,7 @@ import torch
 
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.collection import Collection
+from hugectr.torch.outside_of_torch import check_collection
 
 
 def import_embedding_bag(
@@ -28,6 +29,7 @@ def import_embedding_bag(
     InvalidArgument
         When the vectors have another length.
     """
+    check_collection("import_embedding_bag", collection)
     if not isinstance(getattr(source, "weight", source), torch.Tensor):
         raise InvalidArgument(
             "import_embedding_bag takes an nn.Embedding, an nn.EmbeddingBag or its weight, found "
@@ -61,6 +63,7 @@ def export_embedding_bag(
     InvalidArgument
         When the table has a key that is no row number of the result.
     """
+    check_collection("export_embedding_bag", collection)
     keys, vectors = collection.rows(table).read()
     outside = keys[(keys < 0) | (keys >= num_embeddings)]
     if len(outside):

@@ -128,8 +128,7 @@ class SharedEngine(AskingEngine):
         self._sharing.accumulate(asked.shared, _memories(came), self.stream())
         both = zip(self._trained, self.trainable, strict=True)  # the core forgets those of frozen
         self._trained = [(2 * before + 1 + trained) % _PRIME for before, trained in both]
-        if self.after_backward is not None:
-            self.after_backward()
+        self.end_backward()
 
     def squares(self) -> torch.Tensor:
         """(tables) float64: sums of squares of the gradients of all processes. Collective."""
@@ -144,8 +143,12 @@ class SharedEngine(AskingEngine):
         both = zip(self._trained, self.trainable, strict=True)
         trained = [float(1 + of_backwards) * now for of_backwards, now in both]
         own = np.array([*rates, *trained], np.float64)
+        has_any = b"\1" if self.core.has_gradients() else b"\0"
         with self.call(f"step {self.core.steps() + 1}"):
-            every = self._processes.agree(own.tobytes())
+            told = self._processes.agree(has_any + own.tobytes())
+        if not _all_or_none([each[0] for each in told]):
+            return
+        every = [each[1:] for each in told]
         for rank, other in enumerate(every):
             if other != every[0]:
                 pair = [np.frombuffer(each).reshape(2, -1) for each in (every[0], other)]
@@ -161,10 +164,26 @@ class SharedEngine(AskingEngine):
         # The device has a whole step before it, so that waiting for others costs it nothing.
         self.hear_ahead()
 
+    def is_due(self) -> bool:
+        """Always: whether others have gradients is known by asking them."""
+        return True
+
     def clear_gradients(self) -> None:
         """Forgets the gradients since the last step."""
         super().clear_gradients()
         self._trained = [0] * len(self.dims)
+
+
+def _all_or_none(has_gradients: list[int]) -> bool:
+    """Whether all processes have gradients that wait for a step; refuses that some have."""
+    if all(has_gradients) or not any(has_gradients):
+        return bool(has_gradients[0])
+    without = [rank for rank, has in enumerate(has_gradients) if not has]
+    raise InvalidArgument(
+        f"step() of a collection: processes {without} have no gradients, and others do: all call "
+        "backward() and zero_grad() alike; who has no samples goes on with empty batches "
+        "(hugectr.torch.until_all_end)"
+    )
 
 
 def _check_frozen(rank: int, first: Any, other: Any) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.constants import default_pg_timeout
 
+from hugectr.base import log
 from hugectr.base.errors import CommError
 from hugectr.processes import values
 from hugectr.processes.agreement import describe, first_cause
@@ -39,6 +41,25 @@ def _in_order() -> Any:
     return options
 
 
+def time_limit(parent: Any = None) -> timedelta:
+    """How long the processes of a group wait for each other, as ``init_process_group`` was told.
+
+    Parameters
+    ----------
+    parent : torch.distributed.ProcessGroup, optional
+        None: that of all processes of the job.
+    """
+    group = parent or dist.distributed_c10d._get_default_group()
+    for device in ("cpu", "cuda"):
+        try:
+            limit = group._get_backend(torch.device(device)).options._timeout
+        except (AttributeError, RuntimeError):  # no backend of this device, or none that says it
+            continue
+        if isinstance(limit, timedelta):
+            return limit
+    return default_pg_timeout
+
+
 def carry(
     group: Any, message: torch.Tensor, came: torch.Tensor, sent: list[int], taken: list[int]
 ) -> None:
@@ -63,9 +84,13 @@ class TorchGroup:
 
     def __init__(self, parent: Any = None) -> None:
         self._parent = parent
+        #: How long processes wait for each other.
+        self.limit = time_limit(parent)
         #: The torch.distributed group itself.
         self.torch_group = dist.new_group(
-            None if parent is None else dist.get_process_group_ranks(parent), backend="gloo"
+            None if parent is None else dist.get_process_group_ranks(parent),
+            timeout=self.limit,
+            backend="gloo",
         )
         self.rank: int = dist.get_rank(self.torch_group)
         self.size: int = dist.get_world_size(self.torch_group)
@@ -76,7 +101,8 @@ class TorchGroup:
         self._links = None
         self._widen(_SHORTEST)
         with self.call("a new group"):
-            self._links = connect(self.rank, self.size, self.all_gather)
+            limit = self.limit.total_seconds()
+            self._links = connect(self.rank, self.size, self.all_gather, limit)
 
     def _widen(self, size: int) -> None:
         self._short = size - _HEAD.size
@@ -147,7 +173,7 @@ class TorchGroup:
         if self._links is not None:
             try:
                 self._links.send(data)
-                return self._links.receive(data, len(self._own))
+                return self._links.receive(data, len(self._own), self._late)
             except OSError as error:
                 raise self._lost(error) from error
             except BaseException:  # what comes next is not what is waited for next
@@ -170,6 +196,14 @@ class TorchGroup:
         except RuntimeError as error:
             raise self._lost(error) from error
         return [each.numpy().tobytes() for each in every]
+
+    def _late(self, rank: int) -> None:
+        """Says what is waited for, before the time limit ends it."""
+        log.warning(
+            f"process {self.rank} waits for process {rank} in {self._call!r} of a collection, "
+            f"until {self.limit.total_seconds():g} s are over: all make the same calls "
+            "in the same order, those of several collections among them"
+        )
 
     def _lost(self, error: Exception) -> CommError:
         self._reason = (

@@ -2,6 +2,8 @@
 """Processes that disagree are told so, all of them; nothing hangs, and the tables are as before."""
 
 import gc
+import socket
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -11,6 +13,7 @@ from process_jobs import job_device, run_job
 
 import hugectr
 import hugectr.torch as ht
+from hugectr.torch import links
 
 
 def refused(text, error, call, *arguments):
@@ -240,6 +243,63 @@ def other_arguments(folder):
         bag(bag.prefetch(keys, None, weights)).sum().backward()
         optimizer.step()
         assert len(bag.rows()) == 3
+
+
+def gradients_of_one(folder):
+    """Steps of processes of which one has no gradients; then all, and then none."""
+    rank = dist.get_rank()
+    bag = ht.EmbeddingBag(4, mode="sum", device=job_device())
+    rows = bag.optimizer(lr=0.1)
+    bag.rows().write([1, 2], torch.ones(2, 4))
+    keys = torch.tensor([[1, 2]])
+    bag(keys).sum().backward()
+    if rank == 1:
+        rows.zero_grad()
+    refused(r"processes \[1\] have no gradients", hugectr.InvalidArgument, rows.step)
+    assert bag.rows().read()[1].tolist() == [[1.0] * 4] * 2
+    rows.zero_grad()
+    steps = bag._engine.core.steps()
+    rows.step()
+    assert bag._engine.core.steps() == steps
+    bag(keys).sum().backward()
+    rows.step()
+    rows.step()
+    assert bag._engine.core.steps() == steps + 1
+    torch.testing.assert_close(bag.rows().read()[1], torch.full((2, 4), 0.9, device="cpu"))
+    return {}
+
+
+def one_makes_no_call(folder):
+    """Who waits does so as long as its group says, and says so with a name."""
+    patient = dist.new_group(backend="gloo", timeout=timedelta(seconds=2))
+    bag = ht.EmbeddingBag(4, device=job_device(), process_group=patient)
+    if dist.get_rank() == 0:
+        said = r"'the keys of a batch': process 1 did not come within 2 s"
+        refused(said, hugectr.CommError, bag, torch.tensor([[1]]))
+    dist.barrier()
+    return {}
+
+
+def test_gradients_on_one_process_alone(tmp_path):
+    run_job(gradients_of_one, tmp_path)
+
+
+def test_a_call_that_one_process_does_not_make(tmp_path):
+    run_job(one_makes_no_call, tmp_path)
+
+
+def test_who_takes_long_is_named_before_the_time_limit(monkeypatch):
+    monkeypatch.setattr(links, "_LONG", 0.1)
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    late = []
+    connected = links.Links([None, here], limit=0.3)
+    there.send(b"in time")
+    assert connected.receive(b"own", 64, late.append) == [b"own", b"in time"]
+    assert late == []
+    with pytest.raises(TimeoutError, match=r"process 1 did not come within 0\.3 s"):
+        connected.receive(b"own", 64, late.append)
+    assert late == [1]
+    there.close()
 
 
 def test_collections_that_are_not_the_same(tmp_path):

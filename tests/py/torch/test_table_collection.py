@@ -4,6 +4,7 @@
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -122,6 +123,36 @@ def test_rows_come_in_and_go_while_no_batch_is_alive():
     with pytest.raises(OutOfMemory, match="may have 4"):
         tables.plan([[5, 6, 7, 8]])
     assert table.stats()["rows"] == 1
+
+
+class Held:
+    """What somebody wants kept as long as a batch."""
+
+    token = 0
+
+
+@pytest.mark.parametrize("call", ["plan", "begin"])
+def test_what_a_batch_reads_is_kept_with_it(call):
+    tables = Tables([{"name": "a"}])
+    held = Held()
+    gone = weakref.ref(held)
+    token = getattr(tables.core, call)([tables.keys([[1], [2]])], 0, held)
+    assert held.token == token
+    assert tables.core.is_alive(token)
+    del held
+    tables.forward(token, 2)
+    assert gone() is not None
+    other = tables.plan([[3]])
+    tables.core.release(token)
+    assert gone() is None
+    assert [tables.core.is_alive(each) for each in (token, other)] == [False, True]
+    tables.core.release_all()
+    assert not tables.core.is_alive(other)
+    refused = Held()
+    with pytest.raises(InvalidArgument, match="reserved"):
+        tables.core.plan([tables.keys([[2**63 - 1]])], 0, refused)
+    assert refused.token == 0
+    tables.plan([[4]])
 
 
 def test_what_is_wrong_is_said():

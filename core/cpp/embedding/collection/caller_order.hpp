@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <exception>
 
 #include "core/cpp/device/device_backend.hpp"
 #include "core/cpp/device/stream.hpp"
@@ -23,5 +24,26 @@ inline void precede_caller(Stream& stream, std::uintptr_t caller) {
   DeviceBackend::get(device.type)
       .order_streams({device, stream.native()}, {device, reinterpret_cast<void*>(caller)});
 }
+
+/// In the scope of one: where an error leaves it, first waits for the stream, whose work reads and
+/// writes memory that the caller gives back then.
+class SettledOnError {
+ public:
+  explicit SettledOnError(Stream& stream) : stream_(stream) {}
+  ~SettledOnError() {
+    if (std::uncaught_exceptions() == before_) return;
+    try {
+      stream_.synchronize();
+    } catch (...) {  // the error that is under way says more
+      return;
+    }
+  }
+  SettledOnError(const SettledOnError&) = delete;
+  SettledOnError& operator=(const SettledOnError&) = delete;
+
+ private:
+  Stream& stream_;
+  int before_ = std::uncaught_exceptions();
+};
 
 }  // namespace hugectr

@@ -157,6 +157,7 @@ TableCollection::Token TableCollection::begin(std::span<const SparseTensor> batc
              alive_.size(),
              " batches whose rows are held on the device: let go of the vectors of "
              "some, or take memory off the tables");
+  const SettledOnError settled(gpu_.plan_stream());
   follow_caller(gpu_.plan_stream(), stream);
   Batch own = take_batch();
   try {
@@ -239,6 +240,7 @@ void TableCollection::look_up(std::span<const SparseTensor> batch,
                               std::vector<BagOffsets> bags) {
   finish_begun();
   tell();
+  const SettledOnError settled(gpu_.plan_stream());
   follow_caller(gpu_.plan_stream(), stream);
   make_bags(gpu_.plan_context(), std::move(bags), wrong_);
   group_.begin_plan(kLocal, batch, PlanSlot::Eval, false);

@@ -157,6 +157,7 @@ void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
              keys.size(), " distinct ones");
   Stream& plan_stream = gpu_.plan_stream();
   const OpContext context = gpu_.plan_context();
+  const SettledOnError settled(plan_stream);
   follow_caller(plan_stream, stream);
   TableCollection::make_bags(context, std::move(bags), wrong_);
   const TensorRef buckets = take(buckets_, "bags of keys", kShareWord, n, plan_stream);

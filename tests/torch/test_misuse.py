@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people who know torch try first, and what they are told."""
+
+import io
+import logging
+
+import pytest
+import torch
+
+import hugectr
+import hugectr.torch as ht
+from hugectr.torch.engine import _engines
+
+
+@pytest.fixture
+def bag(device):
+    return ht.EmbeddingBag(4, mode="sum", seed=1, device=device)
+
+
+@pytest.fixture
+def warnings():
+    """Texts of the log's warnings."""
+    texts = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: texts.append(record.getMessage())
+    logging.getLogger("hugectr").addHandler(handler)
+    yield texts
+    logging.getLogger("hugectr").removeHandler(handler)
+
+
+@pytest.mark.parametrize("given", [torch.optim.Adam, "adam", {"lr": 1.0}])
+def test_an_optimizer_is_one_of_hugectr(given, device):
+    with pytest.raises(hugectr.InvalidArgument, match="CreateOptimizer"):
+        ht.EmbeddingBag(4, given, device=device)
+
+
+def test_arguments_of_torch(device):
+    with pytest.raises(hugectr.InvalidArgument, match=r"found 16 .*without num_embeddings"):
+        ht.EmbeddingBag(1000, 16, device=device)
+    for name, value, instead in (
+        ("num_embeddings", 10, "max_rows"),
+        ("padding_idx", 0, "leave the key out"),
+        ("max_norm", 1.0, "weight_decay"),
+        ("sparse", True, "gradients"),
+        ("_weight", torch.ones(1, 4), "import_embedding_bag"),
+    ):
+        with pytest.raises(hugectr.InvalidArgument, match=f"no {name}=.*{instead}"):
+            ht.EmbeddingBag(4, device=device, **{name: value})
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("training", [True, False])
+def test_jit_is_refused(training, bag, device):
+    """A trace has nothing of what the core writes: it gave memory that nobody had written."""
+    model = torch.nn.Sequential(bag).train(training)
+    keys = torch.tensor([[1, 2]], device=device)
+    with pytest.raises(hugectr.InvalidArgument, match=r"torch\.compile takes all"):
+        torch.jit.trace(model, keys)
+    with pytest.raises(hugectr.InvalidArgument, match=r"torch\.compile takes all"):
+        torch.jit.script(model)
+    assert model(keys).shape == (1, 4)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_vmap_of_a_lookup_is_refused(training, bag, device):
+    bag.train(training)
+    keys = torch.tensor([[[1, 2]], [[3, 4]]], device=device)
+    with pytest.raises(hugectr.InvalidArgument, match="with the whole batch"):
+        torch.func.vmap(bag)(keys)
+    assert len(bag.rows()) == 0
+
+
+def test_symbolic_traces_leave_a_collection_whole(bag, device):
+    model = torch.nn.Sequential(bag, torch.nn.Linear(4, 1, device=device))
+    with pytest.raises(hugectr.InvalidArgument, match="is_leaf_module"):
+        torch.fx.symbolic_trace(model)
+
+    class Whole(torch.fx.Tracer):
+        def is_leaf_module(self, module, name):
+            return isinstance(module, ht.EmbeddingBag) or super().is_leaf_module(module, name)
+
+    traced = torch.fx.GraphModule(model, Whole().trace(model))
+    keys = torch.tensor([[1, 2]], device=device)
+    bag.rows().write([1, 2], torch.ones(2, 4))
+    torch.testing.assert_close(traced.eval()(keys), model.eval()(keys))
+
+
+@pytest.mark.skipif(not hasattr(torch.compiler, "is_exporting"), reason="torch does not say so")
+def test_an_exported_program_knows_its_own_collection_alone(bag, device):
+    """Numbers of collections begin with 1 in every process: no other's tables are found by one."""
+    keys = torch.tensor([[1, 2]], device=device)
+    bag.rows().write([1, 2], torch.ones(2, 4))
+    program = torch.export.export(torch.nn.Sequential(bag).eval(), (keys,))
+    assert program.module()(keys).tolist() == [[2.0] * 4]
+    numbers = {
+        node.args[7]
+        for node in program.graph.nodes
+        if node.target == torch.ops.hugectr.look_up.default
+    }
+    assert len(numbers) == 1
+    assert min(numbers) > 2**60
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    del _engines[numbers.pop()]  # as in another process
+    with pytest.raises(hugectr.InvalidArgument, match="does not have the tables"):
+        torch.export.load(file).module()(keys)
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "Adagrad", "AdamW", "RMSprop"])
+def test_rows_are_not_for_optimizers_of_torch(kind, bag, device):
+    """They would be left as they are, without a word."""
+    rows = bag.optimizer(lr=0.1)
+    head = torch.nn.Linear(4, 1, device=device)
+    all_of_them = getattr(torch.optim, kind)([*head.parameters(), *rows.rows], lr=0.1)
+    head(bag(torch.tensor([[1, 2]], device=device))).sum().backward()
+    all_of_them.zero_grad()
+    with pytest.raises(hugectr.InvalidArgument, match="dense part alone"):
+        all_of_them.step()
+
+
+def test_rates_of_another_optimizer_are_refused(bag, device):
+    two = [ht.TableConfig("a", 4), ht.TableConfig("b", 4)]
+    rows = ht.EmbeddingBagCollection(two, device=device).optimizer(lr=0.1)
+    of_torch = torch.optim.Adam(torch.nn.Linear(2, 2).parameters(), lr=9.0)
+    with pytest.raises(hugectr.InvalidArgument, match="an optimizer of torch"):
+        rows.load_state_dict(of_torch.state_dict())
+    with pytest.raises(hugectr.InvalidArgument, match="other tables"):
+        rows.load_state_dict(bag.optimizer(lr=9.0).state_dict())
+    assert rows.param_groups[0]["lr"] == 0.1
+    other = ht.EmbeddingBagCollection(two, device=device).optimizer(lr=9.0)
+    rows.load_state_dict(other.state_dict())
+    assert rows.param_groups[0]["lr"] == 9.0
+
+
+def test_what_one_optimizer_clips_another_updates_by(bag, device):
+    first, second = bag.optimizer(lr=1.0), bag.optimizer(lr=1.0)
+    bag.rows().write([1], torch.zeros(1, 4))
+    bag(torch.tensor([[1]], device=device)).sum().backward()  # a norm of 2
+    torch.nn.utils.clip_grad_norm_(first.rows, 1.0)
+    second.step()
+    torch.testing.assert_close(bag.rows().read()[1], torch.full((1, 4), -0.5), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_training_without_an_optimizer_is_said_once(fused, warnings, device):
+    bag = ht.EmbeddingBag(4, fused=fused, device=device)
+    keys = torch.tensor([[1, 2]], device=device)
+    for _ in range(3):
+        bag(keys).sum().backward()
+    assert len(warnings) == 1
+    assert "collection.optimizer(lr)" in warnings[0]
+    other = ht.EmbeddingBag(4, fused=fused, device=device)
+    other.optimizer(lr=0.1)
+    other(keys).sum().backward()
+    assert len(warnings) == 1
+
+
+def test_weights_of_torch_in_a_state_dict(bag, warnings):
+    plain = torch.nn.ModuleDict({"bag": torch.nn.EmbeddingBag(3, 4), "head": torch.nn.Linear(4, 1)})
+    model = torch.nn.ModuleDict({"bag": bag, "head": torch.nn.Linear(4, 1)})
+    state = plain.state_dict()
+    with pytest.raises(RuntimeError, match="_extra_state"):
+        model.load_state_dict(state)
+    assert len(warnings) == 1
+    assert "import_embedding_bag(collection, state_dict['bag.weight']" in warnings[0]
+    model.load_state_dict(state, strict=False)
+    torch.testing.assert_close(model["head"].weight, plain["head"].weight)
+    ht.import_embedding_bag(model["bag"], state["bag.weight"])
+    torch.testing.assert_close(ht.export_embedding_bag(bag, 3), plain["bag"].weight.detach())
+    model.load_state_dict(model.state_dict())
+    assert len(warnings) == 2
+
+
+def test_one_table_of_a_state_dict(device):
+    """What an error names as the way out is one."""
+    adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+    before = ht.EmbeddingBagCollection([ht.TableConfig("a", 4)], adam, seed=1, device=device)
+    more = [ht.TableConfig("a", 4), ht.TableConfig("b", 4)]
+    after = ht.EmbeddingBagCollection(more, adam, seed=2, device=device)
+    keys = torch.tensor([[1, 2]], device=device)
+    rows = before.optimizer(lr=0.1)
+    before({"a": keys}).values().sum().backward()
+    rows.step()
+    state = before.state_dict()
+    with pytest.raises(hugectr.InvalidArgument, match=r"no table 'b'.*set_state"):
+        after.load_state_dict(state, strict=False)
+    after.rows("a").set_state(state["_extra_state"]["tables"]["a"])
+    for own, wanted in zip(after.rows("a").read(), before.rows("a").read(), strict=True):
+        assert torch.equal(own, wanted)
+
+
+def test_a_model_is_no_collection(bag):
+    model = torch.nn.ModuleDict({"tables": bag})
+    for call in (
+        lambda: next(ht.pipeline([], model)),
+        lambda: next(ht.until_all_end([], model, empty=None)),
+        lambda: ht.tables_to_save(model, "folder"),
+        lambda: ht.tables_to_load(model),
+        lambda: ht.import_embedding_bag(model, torch.ones(1, 4)),
+        lambda: ht.export_embedding_bag(model, 1),
+    ):
+        with pytest.raises(hugectr.InvalidArgument, match=r"ModuleDict, which has .*\['tables'\]"):
+            call()
