@@ -149,16 +149,20 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
     tables->backward_and_update(local_id, planned.slot, gradient_of,
                                 {network.lr(), network.step(), network.unscale()}, beside);
   };
+  // Where gradients travel, those of dense weights go before the tables' update: their update and
+  // the next step begin beside it.
+  const bool updates_last = beside && resources->get_global_gpu_count() > 1;
   const auto take_gradients = [&](std::size_t m) {
-    if (parts > 1) {
+    if (parts > 1 || updates_last) {
       tables->send_gradients(local_id, planned.slot, gradient_of, network.step(), beside,
                              {m, parts});
     }
-    if (m + 1 == parts) update_tables();
+    if (m + 1 == parts && !updates_last) update_tables();
   };
   using Work = Network::MicroBatchWork;
   network.train(dense_trainable, beside ? Work(take_gradients) : Work{},
                 brings_beside ? Work(bring_vectors) : Work{});
+  if (updates_last) network.update_inputs(update_tables);
   if (timed) clock.end_stage(stream);
   network.exchange_wgrad();
   if (network.clips_norm()) {
@@ -169,6 +173,7 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   if (dense_trainable) network.update_params();
   if (timed) clock.end_stage(stream);
   if (!beside) update_tables();
+  network.wait_for_inputs();
   // Here nothing is left on the exchange stream that a collective could meet.
   loss_watch->note(local_id, step + 1, network.loss(true));
   stream.record(*batch.consumed);
