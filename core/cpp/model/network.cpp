@@ -227,6 +227,10 @@ void Network::set_scalars(const StepScalars& scalars) {
   gpu_.compute_stream().copy_scalars(scalars_.get_ptr(), &scalars, sizeof scalars);
 }
 
+void Network::bring_first_inputs(const MicroBatchWork& bring_inputs) {
+  lane_->submit(gpu_.compute_stream(), [&] { bring_inputs(0); });
+}
+
 void Network::train(bool with_sums, const MicroBatchWork& take_gradients,
                     const MicroBatchWork& bring_inputs) {
   Stream& stream = gpu_.compute_stream();
@@ -235,11 +239,10 @@ void Network::train(bool with_sums, const MicroBatchWork& take_gradients,
   const auto submit = [&](const MicroBatchWork& work, std::size_t m) {
     lane_->submit(stream, [&] { work(m); });
   };
-  std::size_t taken = 0, brought = 0;
+  std::size_t taken = 0, brought = 1;
   std::function<void()> completed, needed;
   if (take_gradients) completed = [&] { submit(take_gradients, taken++); };
   if (bring_inputs) {
-    submit(bring_inputs, brought++);
     needed = [&] {
       lane_->join(stream);
       if (brought < graph_->options().micro_batches) submit(bring_inputs, brought++);

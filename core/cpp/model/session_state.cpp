@@ -127,11 +127,6 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   Stream& stream = resources->get_local_gpu(local_id).compute_stream();
   const bool timed = local_id == 0;
 
-  if (timed) clock.begin(stream);
-  stream.wait(*batch.ready);
-  network.set_scalars(scalars_for(local_id, *planned.batch, true));
-  write_inputs(local_id, batch, true);
-  if (timed) clock.end_stage(stream);
   // Who times ops alone gets them one after the other; several devices have theirs where they are.
   const bool one_by_one = plan_when_done && resources->get_global_gpu_count() == 1;
   const bool brings_beside = network.brings_inputs_beside() && !one_by_one;
@@ -141,6 +136,13 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
                     [&](std::size_t table) { return vectors(local_id, table, true); },
                     network.step(), brings_beside, {m, parts});
   };
+
+  if (timed) clock.begin(stream);
+  network.set_scalars(scalars_for(local_id, *planned.batch, true));
+  if (brings_beside) network.bring_first_inputs(bring_vectors);
+  stream.wait(*batch.ready);
+  write_inputs(local_id, batch, true);
+  if (timed) clock.end_stage(stream);
   for (std::size_t m = 0; !brings_beside && m < parts; ++m) bring_vectors(m);
   if (timed) clock.end_stage(stream);
   const bool beside = network.updates_inputs_beside() && !one_by_one;
