@@ -15,6 +15,7 @@ struct CollectiveCall {
   TensorRef in, out;
   std::vector<std::size_t> send_counts, receive_counts;
   std::size_t root = 0;
+  std::size_t followers = 0;  ///< collectives after it that go together with it
 };
 
 /// Each throws InvalidArgument naming the collective and what can not work.

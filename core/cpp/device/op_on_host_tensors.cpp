@@ -17,12 +17,21 @@ std::size_t extent_in_bytes(const TensorRef& ref) {
   return ((ref.rows() - 1) * ref.row_stride + ref.row_size()) * size_of(ref.dtype);
 }
 
+/// The gap behind the last row, which a kernel may use as those between rows.
+std::size_t gap_in_bytes(const TensorRef& ref) {
+  return ref.row_stride > ref.row_size() ? (ref.row_stride - ref.row_size()) * size_of(ref.dtype)
+                                         : 0;
+}
+
 /// A range of host memory and its twin on the device.
 struct Region {
   char* begin = nullptr;
   char* end = nullptr;
   bool written = false;
+  std::size_t gap = 0;  ///< bytes behind the end that the twin has, zeros
   char* twin = nullptr;
+
+  std::size_t bytes() const { return end - begin; }
 };
 
 /// The host memory of all tensors, each byte in one region, sorted by address.
@@ -32,14 +41,17 @@ std::vector<Region> regions_of(AnyOp& op) {
     const std::size_t bytes = extent_in_bytes(ref);
     if (bytes == 0) return;
     auto* const begin = static_cast<char*>(ref.data);
-    ranges.push_back({begin, begin + bytes, access != Access::In});
+    ranges.push_back({begin, begin + bytes, access != Access::In, gap_in_bytes(ref)});
   });
   std::sort(ranges.begin(), ranges.end(),
             [](const Region& a, const Region& b) { return a.begin < b.begin; });
   std::vector<Region> regions;
   for (const Region& range : ranges) {
     if (!regions.empty() && range.begin < regions.back().end) {
-      regions.back().end = std::max(regions.back().end, range.end);
+      if (range.end >= regions.back().end) {
+        regions.back().gap = std::max(range.gap, regions.back().gap);
+        regions.back().end = range.end;
+      }
       regions.back().written |= range.written;
     } else {
       regions.push_back(range);
@@ -56,7 +68,7 @@ class Twins {
     try {
       for (Region& region : regions_) {
         region.twin =
-            static_cast<char*>(memory_->allocate(region.end - region.begin, concat("op ", op)));
+            static_cast<char*>(memory_->allocate(region.bytes() + region.gap, concat("op ", op)));
       }
     } catch (...) {
       free();
@@ -80,7 +92,7 @@ class Twins {
  private:
   void free() noexcept {
     for (Region& region : regions_) {
-      if (region.twin != nullptr) memory_->deallocate(region.twin, region.end - region.begin);
+      if (region.twin != nullptr) memory_->deallocate(region.twin, region.bytes() + region.gap);
       region.twin = nullptr;
     }
   }
@@ -104,13 +116,14 @@ void run_on_host_tensors(const AnyOp& op, DeviceId device, ThreadPool& pool) {
   // After the twins: the stream waits for its work when it goes, whatever is thrown.
   const auto stream = backend.create_stream(device, "op");
   for (const Region& region : regions) {
-    stream->copy(region.twin, region.begin, region.end - region.begin);
+    stream->copy(region.twin, region.begin, region.bytes());
+    if (region.gap > 0) stream->fill_zero(region.twin + region.bytes(), region.gap);
   }
   moved.for_each_tensor([&](const char*, Access, TensorRef& ref) { twins.move(ref, device); });
   moved.run({.stream = stream.get(), .pool = &pool, .device = device});
   stream->synchronize();
   for (const Region& region : regions) {
-    if (region.written) stream->copy(region.begin, region.twin, region.end - region.begin);
+    if (region.written) stream->copy(region.begin, region.twin, region.bytes());
   }
   stream->synchronize();
 }

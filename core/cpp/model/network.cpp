@@ -125,7 +125,7 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
     updates_beside_ = update_beside(gpu_.device(), options.devices);
     if (options.devices > 1 || updates_beside_) {
       lane_ = std::make_unique<ExchangeLane>(gpu_.exchange_context(), gpu_.create_event(),
-                                             gpu_.create_event());
+                                             gpu_.create_event(), gpu_.create_event());
     }
     train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
                                              gpu_.memory_resource(), owner + ", training",
@@ -227,7 +227,11 @@ void Network::set_scalars(const StepScalars& scalars) {
   gpu_.compute_stream().copy_scalars(scalars_.get_ptr(), &scalars, sizeof scalars);
 }
 
-void Network::train(bool with_sums, const MicroBatchWork& update_inputs,
+void Network::bring_first_inputs(const MicroBatchWork& bring_inputs) {
+  lane_->submit(gpu_.compute_stream(), [&] { bring_inputs(0); });
+}
+
+void Network::train(bool with_sums, const MicroBatchWork& take_gradients,
                     const MicroBatchWork& bring_inputs) {
   Stream& stream = gpu_.compute_stream();
   if (lane_) lane_->set_used(with_sums);
@@ -235,17 +239,22 @@ void Network::train(bool with_sums, const MicroBatchWork& update_inputs,
   const auto submit = [&](const MicroBatchWork& work, std::size_t m) {
     lane_->submit(stream, [&] { work(m); });
   };
-  std::size_t updated = 0, brought = 0;
+  std::size_t taken = 0, brought = 1;
   std::function<void()> completed, needed;
-  if (update_inputs) completed = [&] { submit(update_inputs, updated++); };
+  if (take_gradients) completed = [&] { submit(take_gradients, taken++); };
   if (bring_inputs) {
-    submit(bring_inputs, brought++);
     needed = [&] {
       lane_->join(stream);
       if (brought < graph_->options().micro_batches) submit(bring_inputs, brought++);
     };
   }
   train_->run(Phase::Forward, Phase::Backward, completed, needed);
+}
+
+void Network::update_inputs(const std::function<void()>& work) { lane_->end_with(work); }
+
+void Network::wait_for_inputs() {
+  if (lane_) lane_->join_end(gpu_.compute_stream());
 }
 
 void Network::exchange_wgrad() { train_->run(Phase::Exchange, Phase::Exchange); }

@@ -32,13 +32,17 @@ class HCTR_API Network {
   void set_scalars(const StepScalars& scalars);
   /// Work for one micro-batch, by its number; without them the one that is the whole batch.
   using MicroBatchWork = std::function<void(std::size_t)>;
+  /// Puts what writes inputs of the first micro-batch on the exchange stream. The sooner the
+  /// better: it runs beside all that the step begins with.
+  void bring_first_inputs(const MicroBatchWork& bring_inputs);
   /// Clears gradients; forward, loss, backward. The inputs must have been written. Gradients are
   /// summed over all devices bucket by bucket, while backward goes on, if `with_sums`.
-  /// `update_inputs`, if given, is called once a micro-batch when the gradients of its inputs have
-  /// been submitted: what it puts on the exchange stream runs beside the rest of backward.
-  /// `bring_inputs`: puts what writes those inputs on the exchange stream, beside the first of the
-  /// forward pass, and those of a next micro-batch beside the one before it.
-  void train(bool with_sums = true, const MicroBatchWork& update_inputs = {},
+  /// `take_gradients`, if given, is called once a micro-batch when the gradients of its inputs have
+  /// been submitted: what it puts on the exchange stream runs beside the rest of backward, before
+  /// the sums of dense gradients that come later.
+  /// `bring_inputs`: puts what writes those inputs of the next micro-batch on the exchange stream,
+  /// beside the one before it. bring_first_inputs() with the same has gone before.
+  void train(bool with_sums = true, const MicroBatchWork& take_gradients = {},
              const MicroBatchWork& bring_inputs = {});
   /// Whether inputs may come so: there are several micro-batches, or it is asked for and layers
   /// come before the first that reads one.
@@ -48,6 +52,11 @@ class HCTR_API Network {
   bool updates_inputs_beside() const {
     return updates_beside_ && watches_inputs_ && !graph_->unscales();
   }
+  /// Behind train(): puts the update of inputs on the exchange stream, behind the sums of dense
+  /// gradients, so that these do not wait for it. wait_for_inputs() follows.
+  void update_inputs(const std::function<void()>& work);
+  /// Waits, in stream order, until inputs are updated.
+  void wait_for_inputs();
   /// Waits, in stream order, for those sums; loss scaling looks at them. Follows every train().
   void exchange_wgrad();
   bool clips_norm() const { return graph_->clips_norm(); }

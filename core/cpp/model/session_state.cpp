@@ -127,11 +127,6 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   Stream& stream = resources->get_local_gpu(local_id).compute_stream();
   const bool timed = local_id == 0;
 
-  if (timed) clock.begin(stream);
-  stream.wait(*batch.ready);
-  network.set_scalars(scalars_for(local_id, *planned.batch, true));
-  write_inputs(local_id, batch, true);
-  if (timed) clock.end_stage(stream);
   // Who times ops alone gets them one after the other; several devices have theirs where they are.
   const bool one_by_one = plan_when_done && resources->get_global_gpu_count() == 1;
   const bool brings_beside = network.brings_inputs_beside() && !one_by_one;
@@ -141,6 +136,13 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
                     [&](std::size_t table) { return vectors(local_id, table, true); },
                     network.step(), brings_beside, {m, parts});
   };
+
+  if (timed) clock.begin(stream);
+  network.set_scalars(scalars_for(local_id, *planned.batch, true));
+  if (brings_beside) network.bring_first_inputs(bring_vectors);
+  stream.wait(*batch.ready);
+  write_inputs(local_id, batch, true);
+  if (timed) clock.end_stage(stream);
   for (std::size_t m = 0; !brings_beside && m < parts; ++m) bring_vectors(m);
   if (timed) clock.end_stage(stream);
   const bool beside = network.updates_inputs_beside() && !one_by_one;
@@ -149,16 +151,20 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
     tables->backward_and_update(local_id, planned.slot, gradient_of,
                                 {network.lr(), network.step(), network.unscale()}, beside);
   };
+  // Where gradients travel, those of dense weights go before the tables' update: their update and
+  // the next step begin beside it.
+  const bool updates_last = beside && resources->get_global_gpu_count() > 1;
   const auto take_gradients = [&](std::size_t m) {
-    if (parts > 1) {
+    if (parts > 1 || updates_last) {
       tables->send_gradients(local_id, planned.slot, gradient_of, network.step(), beside,
                              {m, parts});
     }
-    if (m + 1 == parts) update_tables();
+    if (m + 1 == parts && !updates_last) update_tables();
   };
   using Work = Network::MicroBatchWork;
   network.train(dense_trainable, beside ? Work(take_gradients) : Work{},
                 brings_beside ? Work(bring_vectors) : Work{});
+  if (updates_last) network.update_inputs(update_tables);
   if (timed) clock.end_stage(stream);
   network.exchange_wgrad();
   if (network.clips_norm()) {
@@ -169,6 +175,7 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   if (dense_trainable) network.update_params();
   if (timed) clock.end_stage(stream);
   if (!beside) update_tables();
+  network.wait_for_inputs();
   // Here nothing is left on the exchange stream that a collective could meet.
   loss_watch->note(local_id, step + 1, network.loss(true));
   stream.record(*batch.consumed);

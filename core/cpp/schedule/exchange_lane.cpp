@@ -10,8 +10,11 @@
 namespace hugectr {
 
 ExchangeLane::ExchangeLane(const OpContext& context, std::unique_ptr<Event> written,
-                           std::unique_ptr<Event> summed)
-    : context_(context), written_(std::move(written)), summed_(std::move(summed)) {}
+                           std::unique_ptr<Event> summed, std::unique_ptr<Event> ended)
+    : context_(context),
+      written_(std::move(written)),
+      summed_(std::move(summed)),
+      ended_(std::move(ended)) {}
 
 void ExchangeLane::submit(Stream& main, std::span<const OpRecord> records) {
   if (!used_) return;
@@ -40,9 +43,21 @@ void ExchangeLane::submit_behind(Stream& main, const std::function<void()>& work
   pending_ = true;
 }
 
+void ExchangeLane::end_with(const std::function<void()>& work) {
+  work();
+  context_.stream->record(*ended_);
+  ends_ = true;
+}
+
 void ExchangeLane::join(Stream& main) {
   if (pending_) main.wait(*summed_);
   pending_ = false;
+}
+
+void ExchangeLane::join_end(Stream& main) {
+  join(main);
+  if (ends_) main.wait(*ended_);
+  ends_ = false;
 }
 
 }  // namespace hugectr

@@ -5,6 +5,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/comm/check_collective.hpp"
+#include "core/cpp/comm/message_plan.hpp"
 #include "core/cuda/comm/nccl.hpp"
 
 /// Calls of NCCL that make up a collective, and those that go together.
@@ -87,7 +88,25 @@ inline ncclResult_t start_all_to_all(const TensorRef& in,
   return status;
 }
 
-/// One of the collectives that check_call() lets pass, inside a group.
+/// Inside a group.
+inline ncclResult_t start(const MessagePlan& messages, ncclComm_t comm, cudaStream_t to) {
+  ncclResult_t status = ncclSuccess;
+  const auto keep = [&](ncclResult_t result) {
+    if (status == ncclSuccess) status = result;
+  };
+  for (const MessagePlan::Message& sent : messages.sends()) {
+    const int peer = static_cast<int>(sent.peer);
+    keep(nccl().Send(sent.data, sent.bytes, ncclUint8, peer, comm, to));
+  }
+  for (const MessagePlan::Message& taken : messages.receives()) {
+    const int peer = static_cast<int>(taken.peer);
+    keep(nccl().Recv(taken.data, taken.bytes, ncclUint8, peer, comm, to));
+  }
+  return status;
+}
+
+/// One of the collectives that check_call() lets pass, inside a group; all-to-alls go by their
+/// messages.
 inline ncclResult_t start(const CollectiveCall& call, ncclComm_t comm, cudaStream_t to) {
   const std::string_view name = call.collective;
   if (name == "reduce_scatter") {
@@ -98,7 +117,7 @@ inline ncclResult_t start(const CollectiveCall& call, ncclComm_t comm, cudaStrea
     return nccl().AllGather(call.in.data, call.out.data, call.in.size_in_bytes(), ncclUint8, comm,
                             to);
   }
-  return start_all_to_all(call.in, call.send_counts, call.out, call.receive_counts, comm, to);
+  return ncclSuccess;
 }
 
 }  // namespace hugectr::cuda

@@ -10,12 +10,15 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/thread_group.hpp"
 #include "core/cpp/comm/check_collective.hpp"
+#include "core/cpp/comm/message_plan.hpp"
 #include "core/cpp/device/work_counts.hpp"
 #include "core/cuda/comm/call_agreement.hpp"
 #include "core/cuda/comm/collective_watch.hpp"
 #include "core/cuda/comm/nccl.hpp"
 #include "core/cuda/comm/nccl_calls.hpp"
+#include "core/cuda/device/copy_pieces.hpp"
 #include "core/cuda/device/cuda_stream.hpp"
+#include "core/cuda/device/scratch.hpp"
 #include "core/cuda/driver/device_guard.hpp"
 #include "core/cuda/memory/memory_pool.hpp"
 
@@ -35,6 +38,18 @@ struct Rank {
   void* barrier = nullptr;  ///< one int32, what a barrier sums
   std::timed_mutex mutex;   ///< held during a call on comm
 };
+
+std::vector<CopiedPiece> pieces_of(const std::vector<CopiedBytes>& copies) {
+  std::vector<CopiedPiece> pieces;
+  for (const CopiedBytes& copy : copies) pieces.push_back({copy.from, copy.to, copy.bytes});
+  return pieces;
+}
+
+/// Calls that go together, each with how many come after it.
+std::vector<CollectiveCall> numbered(std::vector<CollectiveCall> calls) {
+  for (std::size_t i = 0; i < calls.size(); ++i) calls[i].followers = calls.size() - 1 - i;
+  return calls;
+}
 
 /// The ranks of this process, numbered in the job.
 std::vector<std::size_t> local_ranks(const JobRanks& job) {
@@ -245,11 +260,21 @@ class NcclCommunicator final : public Communicator {
   void together(const std::vector<CollectiveCall>& calls, Stream& stream) override {
     for (const CollectiveCall& call : calls) check_call(call, size());
     if (calls.empty()) return;
-    run(stream, calls, [&](ncclComm_t comm, cudaStream_t to) {
+    MessagePlan messages(calls, rank(), size());
+    const int device = group_->ranks[local_].device;
+    const DeviceGuard guard(device);
+    const OpContext context{.stream = &stream, .device = {DeviceType::Cuda, device}};
+    const Scratch packed(context, messages.bytes());
+    messages.place(static_cast<char*>(packed.data()));
+    copy_pieces(context, "pack_messages", pieces_of(messages.before()));
+    run(stream, numbered(calls), [&](ncclComm_t comm, cudaStream_t to) {
       NcclGroup group("collectives together");
       for (const CollectiveCall& call : calls) group.keep(start(call, comm, to));
+      group.keep(start(messages, comm, to));
       group.end();
     });
+    // After the collective is watched: HUGECTR_SYNC=1 waits for each launch.
+    copy_pieces(context, "unpack_messages", pieces_of(messages.after()));
   }
 
   void broadcast(TensorRef data, std::size_t root, Stream& stream) override {

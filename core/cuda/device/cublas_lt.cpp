@@ -72,12 +72,14 @@ void report_status(cublasStatus_t status, const char* call, const char* file, in
   }
 }
 
-CublasLt::CublasLt(int device)
+CublasLt::CublasLt(int device, CUstream_st* stream)
     : CublasLtApi(cublas_lt_api()), memory_(make_cuda_memory_resource(device)) {
   HCTR_TRY(create(&handle_));
   try {
-    workspace_ = memory_->allocate(kWorkspaceBytes, "workspace of matrix products");
+    workspace_ = memory_->allocate(kWorkspaceBytes + kCounterBytes, "workspace of matrix products");
+    HCTR_TRY(cudaMemsetAsync(counters(), 0, kCounterBytes, stream));
   } catch (...) {
+    if (workspace_ != nullptr) memory_->deallocate(workspace_, kWorkspaceBytes + kCounterBytes);
     HCTR_TRY_NOTHROW(destroy(handle_));
     throw;
   }
@@ -85,7 +87,7 @@ CublasLt::CublasLt(int device)
 
 CublasLt::~CublasLt() {
   for (const auto& [operands, bytes] : operand_memory_) memory_->deallocate(operands, bytes);
-  memory_->deallocate(workspace_, kWorkspaceBytes);
+  memory_->deallocate(workspace_, kWorkspaceBytes + kCounterBytes);
   HCTR_TRY_NOTHROW(destroy(handle_));
 }
 

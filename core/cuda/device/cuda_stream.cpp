@@ -113,7 +113,7 @@ CublasLt& CudaStream::cublas_lt() {
   const std::lock_guard lock(mutex_);
   if (!cublas_lt_) {
     const DeviceGuard guard(device_.index);
-    cublas_lt_ = std::make_unique<CublasLt>(device_.index);
+    cublas_lt_ = std::make_unique<CublasLt>(device_.index, stream_);
   }
   return *cublas_lt_;
 }

@@ -78,13 +78,18 @@ cudaStream_t memory_stream(int device) {
 }
 
 void trim_memory_pool(int device) noexcept {
-  Pools& all = pools();
-  const std::lock_guard lock(all.mutex);
-  const auto it = all.of_device.find(device);
-  if (it == all.of_device.end() || it->second.pool == nullptr) return;
-  // What was freed in a stream can only go once the stream has come to it.
-  HCTR_TRY_NOTHROW(cudaStreamSynchronize(it->second.stream));
-  HCTR_TRY_NOTHROW(cudaMemPoolTrimTo(it->second.pool, 0));
+  Pool found;
+  {
+    Pools& all = pools();
+    const std::lock_guard lock(all.mutex);
+    const auto it = all.of_device.find(device);
+    if (it != all.of_device.end()) found = it->second;
+  }
+  if (found.pool == nullptr) return;  // pools that are there stay
+  // What was freed in a stream can only go once the stream has come to it. Without the lock: who
+  // holds up the stream may need a pool.
+  HCTR_TRY_NOTHROW(cudaStreamSynchronize(found.stream));
+  HCTR_TRY_NOTHROW(cudaMemPoolTrimTo(found.pool, 0));
 }
 
 void share_memory_between(const std::vector<int>& devices) {

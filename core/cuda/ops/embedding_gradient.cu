@@ -14,10 +14,19 @@
 namespace hugectr::cuda {
 namespace {
 
-// Neighbouring runs of a worker: eight loads under way where each run has one occurrence. Of keys
-// of a power law (alpha 1.2, 65,536 samples of 26) a tile has 17 occurrences, one in 100 has 69: of
-// smaller tiles fewer loads are under way, larger ones end later.
+// Neighbouring runs of a worker, at most: eight loads under way where each run has one occurrence.
+// Of keys of a power law (alpha 1.2, 65,536 samples of 26) a tile has 17 occurrences, one in 100
+// has 69: of smaller tiles fewer loads are under way, larger ones end later.
 constexpr unsigned kTile = 8;
+
+// Runs of a tile where runs are longer, as those of a table of few rows: one of 40 occurrences
+// keeps a worker busy by itself, and eight of them one after the other kept the GPU waiting for a
+// few workers (100 tables of 100 to 10,000 rows on an H100: 163 us of a step, four times).
+unsigned tile_of(std::size_t runs, std::size_t occurrences) {
+  constexpr std::size_t kOccurrences = 32;
+  return static_cast<unsigned>(std::clamp<std::size_t>(
+      kOccurrences * runs / std::max<std::size_t>(1, occurrences), 1, kTile));
+}
 
 template <class T, class Sum>
 struct Gradient {
@@ -26,6 +35,7 @@ struct Gradient {
   LongRuns long_runs;
   Sum* sums;
   std::uint32_t runs;  // less than 2^32: each has an occurrence
+  std::uint32_t tile;  // runs of a worker, kTile at most
   float factor;
   std::uint32_t max_long_runs, max_chunks;  // what grids are made for
 };
@@ -42,14 +52,14 @@ __device__ Pack<float, W> scaled(Pack<float, W> sum, float factor) {
 // an occurrence, 4 and size(Sum) d bytes a run.
 template <int W, class T, class Sum>
 __device__ __forceinline__ void sum_short_runs(const Gradient<T, Sum>& a) {
-  const std::size_t first = row_worker() * kTile;
+  const std::size_t first = row_worker() * a.tile;
   if (first >= a.runs) return;
   const BucketGradients<T>& gradients = a.gradients;
   const unsigned column = threadIdx.x * W;
   auto run = static_cast<std::uint32_t>(first);
-  const auto run_end = static_cast<std::uint32_t>(min(first + kTile, std::size_t{a.runs}));
+  const auto run_end = static_cast<std::uint32_t>(min(first + a.tile, std::size_t{a.runs}));
 
-  // The ends of the runs, the next one in front; beyond the last run nothing changes any more.
+  // The ends of the runs, the next one in front; beyond the tile's last one nothing changes.
   std::uint32_t stop[kTile];
   std::uint32_t begin = a.offsets[first];
 #pragma unroll
@@ -139,8 +149,9 @@ unsigned blocks_for(std::size_t workers, unsigned of_block) {
   return static_cast<unsigned>((workers + of_block - 1) / of_block);
 }
 
-unsigned tile_blocks(std::size_t runs, unsigned of_block) {
-  return blocks_for((runs + kTile - 1) / kTile, of_block);
+template <class T, class Sum>
+unsigned tile_blocks(const Gradient<T, Sum>& a, unsigned of_block) {
+  return blocks_for((std::size_t{a.runs} + a.tile - 1) / a.tile, of_block);
 }
 
 // In 16 bits a worker for each chunk: shares of two, of the chunks that a power law makes, would
@@ -158,6 +169,7 @@ Gradient<T, Sum> gradient_of(const EmbeddingGradient& op, const LongRunMemory& m
           memory.in(scratch),
           op.sums.ptr<Sum>(),
           static_cast<std::uint32_t>(op.sums.shape[0]),
+          tile_of(op.sums.shape[0], op.sorted_buckets.size()),
           static_cast<float>(op.factor),
           static_cast<std::uint32_t>(memory.max_runs),
           static_cast<std::uint32_t>(memory.max_chunks)};
@@ -189,7 +201,7 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
     constexpr int kLongWidth = std::min(kWidth, 4);  // sums of chunks are float32
     const dim3 block = row_block<kWidth>(d);
     const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
-    launch(context, name, dim3(tile_blocks(args.runs, block.y)), block, 0,
+    launch(context, name, dim3(tile_blocks(args, block.y)), block, 0,
            &sum_short_runs_kernel<kWidth, T, Sum>, args);
     if (memory.max_runs == 0) return;
     launch(context, name, dim3(chunk_blocks<T>(memory.max_chunks, block.y)), block, 0,
@@ -227,7 +239,7 @@ void sum_alike(const OpContext& context, const std::vector<const EmbeddingGradie
       const dim3 block = row_block<kWidth>(d);
       const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
       launch_many<Args>(context, name, some, block, &sum_many_short_runs_kernel<kWidth, T, Sum>,
-                        [&](const Args& a) { return tile_blocks(a.runs, block.y); });
+                        [&](const Args& a) { return tile_blocks(a, block.y); });
       launch_many<Args>(context, name, some, block, &sum_many_chunks_kernel<kWidth, T, Sum>,
                         [&](const Args& a) { return chunk_blocks<T>(a.max_chunks, block.y); });
       launch_many<Args>(context, name, some, fold_block,

@@ -39,6 +39,10 @@ unsigned blocks_until(const std::int64_t* until, unsigned for_all) {
   return until ? std::min(kFew, for_all) : for_all;
 }
 
+// What is written, and how: each is a kernel of its own, because sines take so many registers that
+// rows which are drawn would take twice the time.
+enum class Values { DrawnPacks, Drawn, Sinusoidal };
+
 // One table's part of a launch that draws rows.
 template <class Key, class Weight>
 struct Draw {
@@ -48,12 +52,15 @@ struct Draw {
   const std::uint32_t* slots;  // or null: 0
   Weight* weights;
 
-  bool aligned() const { return init.d % 4 == 0 && packs_fit(weights, init.d, 4); }
+  Values values() const {
+    if (init.sinusoidal) return Values::Sinusoidal;
+    return init.d % 4 == 0 && packs_fit(weights, init.d, 4) ? Values::DrawnPacks : Values::Drawn;
+  }
   unsigned blocks() const { return blocks_until(init.until, lanes.grid().x); }
 };
 
 // A few threads share a row; each draws four columns at a time. Moves 4 d bytes a row.
-template <bool kAligned, class Key, class Weight>
+template <Values kValues, class Key, class Weight>
 __device__ void draw(const BucketLanes& lanes, const InitialRows& init,
                      const Key* __restrict__ keys, const std::uint32_t* __restrict__ slots,
                      Weight* __restrict__ weights) {
@@ -66,17 +73,19 @@ __device__ void draw(const BucketLanes& lanes, const InitialRows& init,
     const float bound = init.bounds ? init.bounds[slot] : init.bound;
     const std::uint64_t key = widen_key(keys[row]);
     for (std::size_t c = 4 * lane; c < init.d; c += 4 * lanes.lanes()) {
-      const Philox4 bits = initial_bits(init.seed, init.table, slot, key,
-                                        static_cast<std::uint32_t>((init.first_column + c) / 4));
       Pack<float, 4> values;
+      if constexpr (kValues == Values::Sinusoidal) {
+        for (int k = 0; k < 4; ++k) {
+          values.v[k] = sinusoidal_value(key, init.first_column + c + k, init.columns);
+        }
+      } else {
+        const Philox4 bits = initial_bits(init.seed, init.table, slot, key,
+                                          static_cast<std::uint32_t>((init.first_column + c) / 4));
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        values.v[k] = init.sinusoidal
-                          ? sinusoidal_value(key, init.first_column + c + k, init.columns)
-                          : symmetric_float(bits.x[k], bound);
+        for (int k = 0; k < 4; ++k) values.v[k] = symmetric_float(bits.x[k], bound);
       }
       Weight* to = weights + place * init.d + c;
-      if constexpr (kAligned) {
+      if constexpr (kValues == Values::DrawnPacks) {
         store_narrowed<4>(to, values);
       } else {
 #pragma unroll
@@ -88,14 +97,14 @@ __device__ void draw(const BucketLanes& lanes, const InitialRows& init,
   });
 }
 
-template <bool kAligned, class Key, class Weight>
+template <Values kValues, class Key, class Weight>
 __global__ void draw_rows_kernel(Draw<Key, Weight> a) {
-  draw<kAligned>(a.lanes, a.init, a.keys, a.slots, a.weights);
+  draw<kValues>(a.lanes, a.init, a.keys, a.slots, a.weights);
 }
-template <bool kAligned, class Key, class Weight>
+template <Values kValues, class Key, class Weight>
 __global__ void draw_many_kernel(const __grid_constant__ Many<Draw<Key, Weight>> many) {
   const Draw<Key, Weight>& a = many.mine();
-  draw<kAligned>(a.lanes, a.init, a.keys, a.slots, a.weights);
+  draw<kValues>(a.lanes, a.init, a.keys, a.slots, a.weights);
 }
 
 // Rows of d numbers, one after the other.
@@ -221,7 +230,9 @@ void draw_rows(const OpContext& context, const EmbeddingInit& op) {
   if (bounds_to_copy(op) > 0) copy_bounds(context, op.bounds, bounds);
   const Draw<Key, Weight> args = draw_of<Key, Weight>(op, bounds);
   const auto kernel =
-      args.aligned() ? &draw_rows_kernel<true, Key, Weight> : &draw_rows_kernel<false, Key, Weight>;
+      args.values() == Values::DrawnPacks ? &draw_rows_kernel<Values::DrawnPacks, Key, Weight>
+      : args.values() == Values::Drawn    ? &draw_rows_kernel<Values::Drawn, Key, Weight>
+                                          : &draw_rows_kernel<Values::Sinusoidal, Key, Weight>;
   launch(context, EmbeddingInit::kName, dim3(args.blocks()), args.lanes.block(), 0, kernel, args);
 }
 
@@ -278,15 +289,15 @@ void embedding_init(const OpContext& context, const EmbeddingInit& op) {
   for (const auto& each : fills.last_steps) fill(context, each);
 }
 
-template <bool kAligned, class Key, class Weight>
+template <Values kValues, class Key, class Weight>
 void draw_many(const OpContext& context, const std::vector<Draw<Key, Weight>>& all) {
   using Args = Draw<Key, Weight>;
   std::vector<Args> some;
   for (const Args& args : all) {
-    if (args.aligned() == kAligned) some.push_back(args);
+    if (args.values() == kValues) some.push_back(args);
   }
   launch_many<Args>(context, EmbeddingInit::kSeveralName, some, dim3(BucketLanes::kThreads),
-                    &draw_many_kernel<kAligned, Key, Weight>,
+                    &draw_many_kernel<kValues, Key, Weight>,
                     [](const Args& a) { return a.blocks(); });
 }
 
@@ -306,8 +317,9 @@ void draw_those_of(const OpContext& context, const Several<EmbeddingInit>& sever
     all.push_back(draw_of<Key, Weight>(op, bounds));
     bounds += bounds_to_copy(op);
   }
-  draw_many<true>(context, all);
-  draw_many<false>(context, all);
+  draw_many<Values::DrawnPacks>(context, all);
+  draw_many<Values::Drawn>(context, all);
+  draw_many<Values::Sinusoidal>(context, all);
 }
 
 template <class T>

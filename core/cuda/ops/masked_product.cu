@@ -6,6 +6,7 @@
 #include "core/cuda/primitives/copy_engine.cuh"
 #include "core/cuda/primitives/float_scratch.hpp"
 #include "core/cuda/primitives/real.cuh"
+#include "core/cuda/primitives/tile_queue.cuh"
 #include "core/cuda/primitives/warp_group_product.cuh"
 
 namespace hugectr::cuda {
@@ -26,6 +27,7 @@ struct Shared {
   alignas(1024) char w[kStages][kWBytes];
   alignas(1024) char x[kBoxes][kBoxBytes];  // then the same elements of dx
   Barrier full[kStages], empty[kStages], x_full, x_empty;
+  TileQueue queue;
 };
 constexpr std::size_t kSharedBytes = sizeof(Shared) + 1024;  // the start is rounded up to 1024
 
@@ -39,6 +41,7 @@ struct Tiles {
     return (columns + kTileColumns - 1) / kTileColumns;
   }
   __host__ __device__ std::uint32_t down() const { return (rows + kTileRows - 1) / kTileRows; }
+  __host__ __device__ std::uint32_t count() const { return across() * down(); }
   __device__ std::uint32_t steps() const { return (depth + kDepth - 1) / kDepth; }
   // Neighbours share rows of `a`, which one of them brings into the L2 cache.
   __device__ std::uint32_t row(std::uint32_t tile) const { return tile / across() * kTileRows; }
@@ -58,9 +61,14 @@ struct Turn {
   }
 };
 
-__device__ void feed_factors(Shared& shared, const Maps& maps, const Tiles& tiles) {
+__device__ void feed_factors(Shared& shared, const Maps& maps, const Tiles& tiles,
+                             TileTickets* tickets) {
   Turn turn;
-  for (std::uint32_t tile = blockIdx.x; tile < tiles.across() * tiles.down(); tile += gridDim.x) {
+  std::uint32_t tile = blockIdx.x;
+  for (unsigned n = 0;; ++n) {
+    shared.queue.give(n, tile);
+    if (tile >= tiles.count()) break;
+    const std::uint32_t next = TileQueue::next(tickets);  // comes while this tile is fed
     for (std::uint32_t step = 0; step < tiles.steps(); ++step, turn.next()) {
       Barrier& full = shared.full[turn.stage];
       shared.empty[turn.stage].wait(turn.parity ^ 1);
@@ -68,12 +76,16 @@ __device__ void feed_factors(Shared& shared, const Maps& maps, const Tiles& tile
       load_box(shared.a[turn.stage], maps.a, tiles.row(tile), step * kDepth, full);
       load_box(shared.w[turn.stage], maps.w, tiles.column(tile), step * kDepth, full);
     }
+    tile = next;
   }
+  TileQueue::end(tickets);
 }
 
 __device__ void feed_x(Shared& shared, const Maps& maps, const Tiles& tiles) {
   unsigned parity = 0;
-  for (std::uint32_t tile = blockIdx.x; tile < tiles.across() * tiles.down(); tile += gridDim.x) {
+  for (unsigned n = 0;; ++n) {
+    const std::uint32_t tile = shared.queue.take(n);
+    if (tile >= tiles.count()) return;
     shared.x_empty.wait(parity ^ 1);
     shared.x_full.arrive_and_expect(kBoxes * kBoxBytes);
     for (unsigned box = 0; box < kBoxes; ++box) {
@@ -156,7 +168,9 @@ __device__ void make_tiles(Shared& shared, const Maps& maps, const Tiles& tiles,
   const unsigned group = threadIdx.x / kGroup;
   Turn turn;
   unsigned x_parity = 0;
-  for (std::uint32_t tile = blockIdx.x; tile < tiles.across() * tiles.down(); tile += gridDim.x) {
+  for (unsigned n = 0;; ++n) {
+    const std::uint32_t tile = shared.queue.take(n);
+    if (tile >= tiles.count()) break;
     float sums[128];
     unsigned before = 0;
     for (std::uint32_t step = 0; step < tiles.steps(); ++step) {
@@ -199,7 +213,8 @@ __device__ void make_tiles(Shared& shared, const Maps& maps, const Tiles& tiles,
 
 template <class T>
 __global__ void __launch_bounds__(kBlock, 1)
-    masked_product_kernel(const __grid_constant__ Maps maps, Tiles tiles, float* partial) {
+    masked_product_kernel(const __grid_constant__ Maps maps, Tiles tiles, float* partial,
+                          TileTickets* tickets) {
   extern __shared__ char memory[];
   Shared& shared =
       *reinterpret_cast<Shared*>(memory + (1024 - shared_address(memory) % 1024) % 1024);
@@ -210,6 +225,7 @@ __global__ void __launch_bounds__(kBlock, 1)
     }
     shared.x_full.init(1);
     shared.x_empty.init(kMakers);
+    shared.queue.init(kMakers + 1);
     publish_barriers();
   }
   __syncthreads();
@@ -218,7 +234,7 @@ __global__ void __launch_bounds__(kBlock, 1)
     make_tiles<T>(shared, maps, tiles, partial);
   } else {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-    if (threadIdx.x == kMakers) feed_factors(shared, maps, tiles);
+    if (threadIdx.x == kMakers) feed_factors(shared, maps, tiles, tickets);
     if (threadIdx.x == kMakers + 32) feed_x(shared, maps, tiles);
   }
 }
@@ -282,11 +298,11 @@ bool try_masked_product(const OpContext& context, const MaskedProduct& p) {
   auto* const partial = p.sums != nullptr ? static_cast<float*>(lt.workspace()) : nullptr;
   const Maps maps{tensor_map(p.a, kTileRows), tensor_map(p.w, kTileColumns),
                   tensor_map(p.x, kTileRows), tensor_map(p.dx, kTileRows)};
-  const auto blocks = std::min<std::uint32_t>(static_cast<std::uint32_t>(facts.processors),
-                                              tiles.across() * tiles.down());
+  const auto blocks =
+      std::min<std::uint32_t>(static_cast<std::uint32_t>(facts.processors), tiles.count());
   const auto run = [&](auto kernel) {
     launch(context, "linear_bwd masked dx", dim3(blocks), dim3(kBlock), kSharedBytes, kernel, maps,
-           tiles, partial);
+           tiles, partial, static_cast<TileTickets*>(lt.counters()));
   };
   p.a.dtype == TensorScalarType::BFloat16 ? run(&masked_product_kernel<BFloat16>)
                                           : run(&masked_product_kernel<Float16>);

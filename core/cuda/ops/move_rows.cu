@@ -7,7 +7,7 @@
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/move_rows.hpp"
-#include "core/cuda/device/launch.cuh"
+#include "core/cuda/device/launch_cluster.cuh"
 #include "core/cuda/device/scratch.hpp"
 #include "core/cuda/primitives/fast_divide.cuh"
 #include "core/cuda/primitives/many.cuh"
@@ -15,8 +15,8 @@
 namespace hugectr::cuda {
 namespace {
 
-constexpr unsigned kThreads = 512;
-constexpr int kUnits = 2;                 // of a thread at a time
+constexpr unsigned kThreads = 1024, kBlocks = 4;
+constexpr int kUnits = 4;                 // of a thread at a time
 constexpr unsigned kTaken = 32 * kUnits;  // by a warp at a time
 
 // A part of a table's rows.
@@ -35,8 +35,9 @@ struct Moving {
 // the others, by tables, and the link has to translate addresses that lie anywhere; so all that is
 // under way lies in a short stretch of the lists, which ascend.
 template <class Unit>
-__global__ void move_rows_kernel(const __grid_constant__ Many<Moving> parts, std::size_t count,
-                                 unsigned long long* taken) {
+__global__ void __launch_bounds__(kThreads)
+    move_rows_kernel(const __grid_constant__ Many<Moving> parts, std::size_t count,
+                     unsigned long long* taken) {
   const unsigned lane = threadIdx.x % 32;
   std::size_t first = 0;  // of the part
   unsigned number = 0;
@@ -86,11 +87,11 @@ void move_parts(const OpContext& context, const char* name, std::span<const Movi
     HCTR_TRY(cudaMemsetAsync(taken.data(), 0, taken.size(), native_stream(context)));
     // A quarter of a megabyte under way fills the link; more of it only means more addresses to
     // translate (a block of 256 threads on each of an H200's 132 multiprocessors takes a fifth
-    // longer than one on every fourth). Few blocks leave the rest to the step that runs meanwhile.
-    const unsigned blocks =
-        std::min(grid_for(count, kThreads), std::max(1u, processor_count() / 8));
-    launch(context, name, dim3(blocks), dim3(kThreads), 0, &move_rows_kernel<Unit>,
-           Many<Moving>(parts), count, static_cast<unsigned long long*>(taken.data()));
+    // longer than one on every fourth). Few blocks, and neighbours, leave the rest to the step that
+    // runs meanwhile: its products are often one wave of pairs of neighbouring multiprocessors.
+    const unsigned blocks = std::min(grid_for(count, kThreads), kBlocks);
+    launch_cluster(context, name, blocks, kThreads, &move_rows_kernel<Unit>, Many<Moving>(parts),
+                   count, static_cast<unsigned long long*>(taken.data()));
   }
 }
 

@@ -143,7 +143,7 @@ TEST_F(CapturedRangeTest, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
   OpContext beside = context_;
   beside.stream = &side;
   GPUResource& gpu = resources_->get_local_gpu(0);
-  ExchangeLane lane(beside, gpu.create_event(), gpu.create_event());
+  ExchangeLane lane(beside, gpu.create_event(), gpu.create_event(), gpu.create_event());
   CapturedRange range(context_, records_, "test", true, &lane);
   lane.join(step);  // nothing is there to wait for
   EXPECT_EQ(run(range, 1.0f), 16.0f);
@@ -163,6 +163,25 @@ TEST_F(CapturedRangeTest, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
   EXPECT_EQ(notes, std::vector<std::string>(5, "step runs"));
 }
 
+TEST_F(CapturedRangeTest, WhatTheLaneEndsWithIsWaitedForLast) {
+  std::vector<std::string> notes;
+  NotingStream step("step", notes), side("lane", notes);
+  OpContext beside = context_;
+  beside.stream = &side;
+  GPUResource& gpu = resources_->get_local_gpu(0);
+  ExchangeLane lane(beside, gpu.create_event(), gpu.create_event(), gpu.create_event());
+  lane.join_end(step);  // nothing is there to wait for
+  lane.submit(step, [&] { side.submit([] {}); });
+  lane.end_with([&] { side.submit([] {}); });
+  lane.join(step);
+  step.submit([] {});
+  lane.join_end(step);
+  lane.join_end(step);
+  EXPECT_EQ(notes, (std::vector<std::string>{"step runs", "step records", "lane waits", "lane runs",
+                                             "lane records", "lane runs", "lane records",
+                                             "step waits", "step runs", "step waits"}));
+}
+
 /// What is exchanged beside a step fails on all devices when the step of one has failed before it.
 TEST(ExchangeLane, WorkBehindAFailedStepDoesNotRun) {
   auto resources = ResourceManager::create({{0, 1}}, 1);
@@ -171,7 +190,7 @@ TEST(ExchangeLane, WorkBehindAFailedStepDoesNotRun) {
   for (std::size_t id = 0; id < 2; ++id) {
     GPUResource& gpu = resources->get_local_gpu(id);
     lanes.push_back(std::make_unique<ExchangeLane>(gpu.exchange_context(), gpu.create_event(),
-                                                   gpu.create_event()));
+                                                   gpu.create_event(), gpu.create_event()));
     if (id == 0) gpu.compute_stream().submit([] { throw Error("the step broke"); });
     lanes[id]->submit(gpu.compute_stream(), [&] {
       const OpContext& context = lanes[id]->context();

@@ -98,6 +98,21 @@ TEST(CallAgreement, TheLaterOfTwoDifferentCallsThrows) {
                CommError);
 }
 
+TEST(CallAgreement, WhatGoesTogetherIsTheSameForAll) {
+  CallAgreement agreement({0, 1});
+  std::vector<float> values(8);
+  CollectiveCall call{.collective = "all_to_all",
+                      .in = make_ref(values.data(), {8}),
+                      .send_counts = {1, 1},
+                      .receive_counts = {1, 1},
+                      .followers = 2};
+  agreement.enter(0, call);
+  agreement.enter(1, call);
+  agreement.enter(0, call);
+  call.followers = 1;
+  EXPECT_THROW(agreement.enter(1, call), CommError);
+}
+
 TEST_F(SingleCommunicatorTest, ExchangesAreCopies) {
   GpuRanks one(1);
   Communicator& comm = *one.communicators[0];
@@ -222,6 +237,48 @@ TEST_F(NcclTest, CollectivesTogetherAreEachAlone) {
     EXPECT_EQ(sum.get(stream), sum_alone.get(stream)) << r;
     EXPECT_EQ(all.get(stream), all_alone.get(stream)) << r;
     EXPECT_EQ(to.get(stream), to_alone.get(stream)) << r;
+  });
+}
+
+TEST_F(NcclTest, ManyAllToAllsTogetherAreEachAlone) {
+  GpuRanks ranks(2);
+  const std::size_t size = ranks.size(), calls = 40;
+  // Of call c, rank r sends rank k so many bytes: none, few, and more than are packed.
+  const auto count = [](std::size_t c, std::size_t r, std::size_t k) {
+    const std::size_t n = (7 * c + 3 * r + k) % 11;
+    return n == 0 ? 0 : (c % 13 == 5 ? (std::size_t{1} << 20) + n : 1000 * n + c % 7);
+  };
+  ranks.run([&](std::size_t r) {
+    Stream& stream = *ranks.streams[r];
+    Communicator& comm = *ranks.communicators[r];
+    std::vector<std::unique_ptr<DeviceArray<std::uint8_t>>> in, out, alone;
+    std::vector<CollectiveCall> together;
+    for (std::size_t c = 0; c < calls; ++c) {
+      CollectiveCall call{.collective = "all_to_all"};
+      std::size_t sent = 0, taken = 0;
+      for (std::size_t k = 0; k < size; ++k) {
+        call.send_counts.push_back(count(c, r, k));
+        call.receive_counts.push_back(count(c, k, r));
+        sent += call.send_counts.back();
+        taken += call.receive_counts.back();
+      }
+      std::vector<std::uint8_t> values(sent + 1);
+      for (std::size_t i = 0; i < sent; ++i) values[i] = static_cast<std::uint8_t>(i * 31 + c + r);
+      in.push_back(std::make_unique<DeviceArray<std::uint8_t>>(ranks.devices[r], sent + 1));
+      in.back()->set(stream, values);
+      for (auto* list : {&out, &alone}) {
+        list->push_back(std::make_unique<DeviceArray<std::uint8_t>>(ranks.devices[r], taken + 1));
+        list->back()->set(stream, std::vector<std::uint8_t>(taken + 1, 7));
+      }
+      call.in = in.back()->ref();
+      call.out = out.back()->ref();
+      together.push_back(call);
+      comm.all_to_all(call.in, call.send_counts, alone.back()->ref(), call.receive_counts, stream);
+    }
+    for (int turn = 0; turn < 3; ++turn) comm.together(together, stream);
+    for (std::size_t c = 0; c < calls; ++c) {
+      EXPECT_EQ(out[c]->get(stream), alone[c]->get(stream)) << "rank " << r << ", call " << c;
+    }
   });
 }
 

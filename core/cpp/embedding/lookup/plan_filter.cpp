@@ -3,6 +3,7 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/lookup/device_lookup.hpp"
+#include "core/cpp/ops/copy_blocks.hpp"
 #include "core/cpp/ops/filter_keys.hpp"
 #include "core/cpp/ops/row_requests.hpp"
 
@@ -69,19 +70,20 @@ void DeviceLookup::take_own_keys(LookupPlan& plan) {
     return route.of_own_samples() ? std::pair{rank * part, (rank + 1) * part}
                                   : std::pair{std::int64_t{0}, all};
   };
-  bool waits = false;
+  std::vector<CopyBlocks> ends;  // the device writes staging memory as its own
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Route& route = parts_[t].route;
     if (!route.of_own_samples() && route.placement().takes_all(route.rank())) continue;
     const TensorRef& offsets = plan.tables[t].own.row_offsets;
     const auto [first, last] = ends_of(route, offsets);
-    std::uint32_t* const ends = own_ends_.get_ptr() + 2 * t;
-    const auto* const from = offsets.ptr<std::uint32_t>();
-    context.stream->copy(ends, from + first, sizeof *ends);
-    context.stream->copy(ends + 1, from + last, sizeof *ends);
-    waits = true;
+    TensorRef to = offsets;
+    to.data = own_ends_.get_ptr() + 2 * t;
+    to.shape = {2};
+    ends.push_back(
+        {.in = offsets, .out = to, .from = {first, last}, .to = {0, 1}, .sizes = {1, 1}});
   }
-  if (!waits) return;
+  if (ends.empty()) return;
+  run_several(context, std::move(ends));
   context.stream->synchronize();
   std::vector<RebaseOffsets> rebased;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
