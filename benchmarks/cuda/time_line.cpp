@@ -6,12 +6,15 @@
 //
 // CUDA loads the library when it starts and the file is written when the program ends, in the form
 // that chrome://tracing and Perfetto draw: a process is a device (pid 1000: the host), a thread one
-// of its streams. HUGECTR_TIME_LINE_CALLS=0 leaves the host's calls out, whose recording costs the
-// host about a microsecond each. benchmarks/time_line.py sums such a file up.
+// of its streams. LOCAL_RANK is added to the name, and the process's number where there is such a
+// file. HUGECTR_TIME_LINE_CALLS=0 leaves the host's calls out, whose recording costs the host about
+// a microsecond each. benchmarks/time_line.py sums such a file up.
 #include <cupti.h>
 #include <cxxabi.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -141,9 +144,14 @@ void end() {
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
   const char* path = std::getenv("HUGECTR_TIME_LINE");
   if (path == nullptr) return 1;
-  // Processes of a job write a file each.
+  // Processes of a job, and those that they start, write a file each.
   const char* rank = std::getenv("LOCAL_RANK");
-  file().to = std::fopen((path + (rank ? std::string(".") + rank : "")).c_str(), "w");
+  std::string name = path + (rank ? std::string(".") + rank : "");
+  file().to = std::fopen(name.c_str(), "wx");
+  if (file().to == nullptr && errno == EEXIST) {
+    name += "." + std::to_string(getpid());
+    file().to = std::fopen(name.c_str(), "wx");
+  }
   if (file().to == nullptr) {
     std::fprintf(stderr, "time line: can not write %s\n", path);
     return 1;

@@ -23,9 +23,10 @@ class HCTR_API MessagePlan {
   /// A message of fewer bytes is packed where there is another such one to the same device. At 300
   /// GB/s so many take 3.5 us.
   static constexpr std::size_t kSmall = std::size_t{1} << 20;
-  /// A packed message has no more bytes than this; small ones beyond it go alone. It bounds the
-  /// memory: twice as much for each device.
-  static constexpr std::size_t kMostPacked = std::size_t{8} << 20;
+  /// A packed message has no more bytes than this; small ones beyond it go alone, which NCCL makes
+  /// in kernels of their own, each 60 us and more. It bounds the memory: twice as much for each
+  /// device.
+  static constexpr std::size_t kMostPacked = std::size_t{32} << 20;
   /// Where packed messages begin, and what they are made of: packing and unpacking moves words.
   static constexpr std::size_t kAlignment = 16;
 
