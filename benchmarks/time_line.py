@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,7 @@ def events_of(path: str) -> list[Event]:
     """Events of a file; one that was cut off ends at its last whole line."""
     text = Path(path).read_text()
     if not text.rstrip().endswith("]"):
-        text = text[: text.rindex("\n")].rstrip().rstrip(",") + "]"
+        text = (text[: text.rfind("\n") + 1].rstrip().rstrip(",") or "[") + "]"
     events: list[Event] = json.loads(text)
     return events
 
@@ -69,12 +70,15 @@ def beside(events: list[Event], stream: int, top: int) -> list[str]:
     """What runs beside each kernel of a stream for more than half of its time, and how long the
     kernel takes then."""
     own = [e for e in events if e["tid"] == stream]
-    others = [e for e in events if e["tid"] != stream]
+    others = sorted((e for e in events if e["tid"] != stream), key=lambda e: e["ts"])
+    begins = [e["ts"] for e in others]
+    longest_other = max((e["dur"] for e in others), default=0.0)
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for event in own:
         end = event["ts"] + event["dur"]
         shared: dict[str, float] = defaultdict(float)
-        for other in others:
+        first = bisect_left(begins, event["ts"] - longest_other)
+        for other in others[first : bisect_left(begins, end)]:
             both = min(end, other["ts"] + other["dur"]) - max(event["ts"], other["ts"])
             if both > 0:
                 shared[short(other["name"])] += both

@@ -78,8 +78,6 @@ const char* direction(std::uint8_t kind) {
       return "copy device to host";
     case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
       return "copy on the device";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
-      return "copy device to device";
     default:
       return "copy";
   }
@@ -97,17 +95,19 @@ void write(const CUpti_Activity* record) {
       return write(direction(k->copyKind), k->start, k->end, k->deviceId, k->streamId, k->bytes,
                    k->correlationId);
     }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: {
+      const auto* k = reinterpret_cast<const CUpti_ActivityMemcpyPtoP4*>(record);
+      return write("copy device to device", k->start, k->end, k->deviceId, k->streamId, k->bytes,
+                   k->correlationId);
+    }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
       const auto* k = reinterpret_cast<const CUpti_ActivityMemset4*>(record);
       return write("fill", k->start, k->end, k->deviceId, k->streamId, k->bytes, k->correlationId);
     }
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_DRIVER: {
+    case CUPTI_ACTIVITY_KIND_RUNTIME: {
       const auto* k = reinterpret_cast<const CUpti_ActivityAPI*>(record);
       const char* name = "?";
-      const auto domain = record->kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API
-                                                                      : CUPTI_CB_DOMAIN_DRIVER_API;
-      cuptiGetCallbackName(domain, k->cbid, &name);
+      cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, k->cbid, &name);
       return write(name, k->start, k->end, kHost, k->threadId, 0, k->correlationId);
     }
     default:
@@ -157,11 +157,19 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
     return 1;
   }
   const char* calls = std::getenv("HUGECTR_TIME_LINE_CALLS");
-  cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
-  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY);
-  cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET);
-  if (calls == nullptr || *calls != '0') cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
+  const auto ask = [](CUptiResult result) {
+    if (result != CUPTI_SUCCESS) {
+      const char* why = "?";
+      cuptiGetResultString(result, &why);
+      std::fprintf(stderr, "time line: CUPTI refuses (is another profiler there?): %s\n", why);
+    }
+  };
+  ask(cuptiActivityRegisterCallbacks(give_buffer, take_buffer));
+  for (const auto kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                          CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET}) {
+    ask(cuptiActivityEnable(kind));
+  }
+  if (calls == nullptr || *calls != '0') ask(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));
   std::atexit(end);
   return 1;
 }

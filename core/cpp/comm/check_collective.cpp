@@ -112,13 +112,18 @@ void check_agreement(std::size_t rank_a, const CollectiveCall& a, std::size_t ra
     throw_disagree(rank_a, concat(describe(a), " from rank ", a.root), rank_b,
                    concat(describe(b), " from rank ", b.root));
   }
-  if (a.followers != b.followers) {
-    throw_disagree(rank_a, concat(describe(a), " together with ", a.followers, " after it"), rank_b,
-                   concat(describe(b), " together with ", b.followers));
-  }
   if (a.send_counts.empty()) return;
   check_counts(rank_a, a, rank_b, b);
   check_counts(rank_b, b, rank_a, a);
+}
+
+void check_agreement(std::size_t rank_a, const std::vector<CollectiveCall>& a, std::size_t rank_b,
+                     const std::vector<CollectiveCall>& b) {
+  if (a.size() != b.size()) {
+    throw_disagree(rank_a, concat(describe(a.front()), " and ", a.size() - 1, " more with it"),
+                   rank_b, concat(describe(b.front()), " and ", b.size() - 1, " more"));
+  }
+  for (std::size_t i = 0; i < a.size(); ++i) check_agreement(rank_a, a[i], rank_b, b[i]);
 }
 
 }  // namespace hugectr

@@ -15,7 +15,6 @@ struct CollectiveCall {
   TensorRef in, out;
   std::vector<std::size_t> send_counts, receive_counts;
   std::size_t root = 0;
-  std::size_t followers = 0;  ///< collectives after it that go together with it
 };
 
 /// Each throws InvalidArgument naming the collective and what can not work.
@@ -32,5 +31,8 @@ HCTR_API void check_broadcast(const TensorRef& data, std::size_t root, std::size
 /// Throws CommError naming both ranks unless their calls are parts of one collective.
 HCTR_API void check_agreement(std::size_t rank_a, const CollectiveCall& a, std::size_t rank_b,
                               const CollectiveCall& b);
+/// The same of collectives that go together, at least one each.
+HCTR_API void check_agreement(std::size_t rank_a, const std::vector<CollectiveCall>& a,
+                              std::size_t rank_b, const std::vector<CollectiveCall>& b);
 
 }  // namespace hugectr

@@ -29,7 +29,8 @@ void each_block(const std::vector<std::size_t>& counts, const F& f) {
 }  // namespace
 
 MessagePlan::MessagePlan(const std::vector<CollectiveCall>& calls, std::size_t rank,
-                         std::size_t size) {
+                         std::size_t size)
+    : most_packed_(most_packed(size)) {
   std::vector<Blocks> to(size), from(size);
   for (const CollectiveCall& call : calls) {
     if (std::string_view(call.collective) != "all_to_all") continue;
@@ -62,9 +63,9 @@ MessagePlan::MessagePlan(const std::vector<CollectiveCall>& calls, std::size_t r
   for (std::size_t peer = 0; peer < size; ++peer) receive(from[peer], peer);
 }
 
-void MessagePlan::add(Blocks& blocks, const Message& message) {
+void MessagePlan::add(Blocks& blocks, const Message& message) const {
   const std::size_t packed = blocks.packed + aligned(message.bytes);
-  if (message.bytes >= kSmall || packed > kMostPacked) return blocks.alone.push_back(message);
+  if (message.bytes >= kSmall || packed > most_packed_) return blocks.alone.push_back(message);
   blocks.small.push_back(message);
   blocks.packed = packed;
 }

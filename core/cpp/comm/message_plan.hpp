@@ -23,10 +23,15 @@ class HCTR_API MessagePlan {
   /// A message of fewer bytes is packed where there is another such one to the same device. At 300
   /// GB/s so many take 3.5 us.
   static constexpr std::size_t kSmall = std::size_t{1} << 20;
-  /// A packed message has no more bytes than this; small ones beyond it go alone, which NCCL makes
-  /// in kernels of their own, each 60 us and more. It bounds the memory: twice as much for each
-  /// device.
+  /// A packed message has no more bytes than the first of these, those of all devices each way no
+  /// more than the second; small ones beyond that go alone, which NCCL makes in kernels of their
+  /// own, each 60 us and more. It bounds the memory.
   static constexpr std::size_t kMostPacked = std::size_t{32} << 20;
+  static constexpr std::size_t kMostOfAll = std::size_t{256} << 20;
+  /// Of a message among so many devices, which both ends know.
+  static std::size_t most_packed(std::size_t size) {
+    return size * kMostPacked <= kMostOfAll ? kMostPacked : kMostOfAll / size;
+  }
   /// Where packed messages begin, and what they are made of: packing and unpacking moves words.
   static constexpr std::size_t kAlignment = 16;
 
@@ -60,11 +65,11 @@ class HCTR_API MessagePlan {
     std::size_t message = 0, at = 0;  ///< number among sends_ or receives_, place in the memory
     std::size_t first_copy = 0;       ///< of its copies, which lie together
   };
-  static void add(Blocks& blocks, const Message& message);
+  void add(Blocks& blocks, const Message& message) const;
   void send(const Blocks& blocks, std::size_t peer);
   void receive(const Blocks& blocks, std::size_t peer);
 
-  std::size_t bytes_ = 0;
+  std::size_t most_packed_ = 0, bytes_ = 0;
   std::vector<Message> sends_, receives_;
   std::vector<Packed> packed_sends_, packed_receives_;
   std::vector<CopiedBytes> before_, after_;

@@ -17,10 +17,12 @@ std::size_t extent_in_bytes(const TensorRef& ref) {
   return ((ref.rows() - 1) * ref.row_stride + ref.row_size()) * size_of(ref.dtype);
 }
 
-/// The gap behind the last row, which a kernel may use as those between rows.
+/// Of the gap behind the last row what a kernel may use where rows are padded (ops/linear.hpp): up
+/// to a multiple of 8 elements.
 std::size_t gap_in_bytes(const TensorRef& ref) {
-  return ref.row_stride > ref.row_size() ? (ref.row_stride - ref.row_size()) * size_of(ref.dtype)
-                                         : 0;
+  const std::size_t used = ref.row_size();
+  const std::size_t padded = std::min((used + 7) / 8 * 8, ref.row_stride);
+  return padded > used ? (padded - used) * size_of(ref.dtype) : 0;
 }
 
 /// A range of host memory and its twin on the device.
@@ -48,10 +50,9 @@ std::vector<Region> regions_of(AnyOp& op) {
   std::vector<Region> regions;
   for (const Region& range : ranges) {
     if (!regions.empty() && range.begin < regions.back().end) {
-      if (range.end >= regions.back().end) {
-        regions.back().gap = std::max(range.gap, regions.back().gap);
-        regions.back().end = range.end;
-      }
+      char* const reach = std::max(regions.back().end + regions.back().gap, range.end + range.gap);
+      regions.back().end = std::max(regions.back().end, range.end);
+      regions.back().gap = static_cast<std::size_t>(reach - regions.back().end);
       regions.back().written |= range.written;
     } else {
       regions.push_back(range);

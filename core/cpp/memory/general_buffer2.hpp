@@ -73,6 +73,8 @@ class GeneralBuffer2 : public std::enable_shared_from_this<GeneralBuffer2<Alloca
       return arena_->data_ ? static_cast<char*>(arena_->data_) + offset_ : nullptr;
     }
     DeviceId device() const override { return arena_->allocator_.device(); }
+    void* const* base() const override { return &arena_->data_; }
+    std::size_t offset() const override { return offset_; }
 
    private:
     std::shared_ptr<GeneralBuffer2> arena_;

@@ -17,23 +17,25 @@ class TensorBag2 {
  public:
   TensorBag2() = default;
   TensorBag2(Shape dimensions, TensorScalarType scalar_type, std::shared_ptr<TensorBuffer2> buffer)
-      : dimensions_(std::move(dimensions)), scalar_type_(scalar_type), buffer_(std::move(buffer)) {}
+      : dimensions_(std::move(dimensions)), scalar_type_(scalar_type), buffer_(std::move(buffer)) {
+    if (buffer_) place_ = BufferPlace(*buffer_);
+  }
 
   const Shape& get_dimensions() const { return dimensions_; }
   TensorScalarType get_scalar_type() const { return scalar_type_; }
   std::size_t get_num_elements() const { return buffer_ ? num_elements(dimensions_) : 0; }
   std::size_t get_size_in_bytes() const { return get_num_elements() * size_of(scalar_type_); }
   bool allocated() const { return buffer_ && buffer_->allocated(); }
-  void* get_ptr() const { return buffer_ ? buffer_->get_ptr() : nullptr; }
+  void* get_ptr() const { return buffer_ ? place_.get_ptr(*buffer_) : nullptr; }
   const std::shared_ptr<TensorBuffer2>& buffer() const { return buffer_; }
 
   /// Contiguous non-owning view for ops.
   TensorRef ref() const {
     TensorRef r;
     if (!buffer_) return r;
-    r.data = buffer_->get_ptr();
+    r.data = place_.get_ptr(*buffer_);
     r.dtype = scalar_type_;
-    r.device = buffer_->device();
+    r.device = place_.device();
     r.shape = dimensions_;
     r.row_stride = r.row_size();
     return r;
@@ -43,6 +45,7 @@ class TensorBag2 {
   Shape dimensions_;
   TensorScalarType scalar_type_ = TensorScalarType::None;
   std::shared_ptr<TensorBuffer2> buffer_;
+  BufferPlace place_;
 };
 
 /// Dense tensor: dimensions and a shared TensorBuffer2. An empty one owns nothing.
@@ -51,7 +54,9 @@ class Tensor2 {
  public:
   Tensor2() = default;
   Tensor2(Shape dimensions, std::shared_ptr<TensorBuffer2> buffer)
-      : dimensions_(std::move(dimensions)), buffer_(std::move(buffer)) {}
+      : dimensions_(std::move(dimensions)), buffer_(std::move(buffer)) {
+    if (buffer_) place_ = BufferPlace(*buffer_);
+  }
 
   /// The typed view of a bag; throws InvalidArgument ("Inconsistent tensor type ...") when the
   /// bag holds another dtype.
@@ -74,13 +79,19 @@ class Tensor2 {
   std::size_t get_num_elements() const { return buffer_ ? num_elements(dimensions_) : 0; }
   std::size_t get_size_in_bytes() const { return get_num_elements() * sizeof(T); }
   bool allocated() const { return buffer_ && buffer_->allocated(); }
-  T* get_ptr() { return buffer_ ? static_cast<T*>(buffer_->get_ptr()) : nullptr; }
-  const T* get_ptr() const { return buffer_ ? static_cast<const T*>(buffer_->get_ptr()) : nullptr; }
-  TensorRef ref() const { return shrink().ref(); }
+  T* get_ptr() { return static_cast<T*>(address()); }
+  const T* get_ptr() const { return static_cast<const T*>(address()); }
+  TensorRef ref() const {
+    if (!buffer_) return {};
+    return make_ref(static_cast<T*>(address()), dimensions_, place_.device());
+  }
 
  private:
+  void* address() const { return buffer_ ? place_.get_ptr(*buffer_) : nullptr; }
+
   Shape dimensions_;
   std::shared_ptr<TensorBuffer2> buffer_;
+  BufferPlace place_;
 };
 
 template <class T>

@@ -151,8 +151,8 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
     tables->backward_and_update(local_id, planned.slot, gradient_of,
                                 {network.lr(), network.step(), network.unscale()}, beside);
   };
-  // Where gradients travel, those of dense weights go before the tables' update: their update and
-  // the next step begin beside it.
+  // Where gradients travel, those of dense weights go before the tables' update: their own update
+  // runs beside it.
   const bool updates_last = beside && resources->get_global_gpu_count() > 1;
   const auto take_gradients = [&](std::size_t m) {
     if (parts > 1 || updates_last) {

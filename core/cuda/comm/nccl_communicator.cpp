@@ -45,12 +45,6 @@ std::vector<CopiedPiece> pieces_of(const std::vector<CopiedBytes>& copies) {
   return pieces;
 }
 
-/// Calls that go together, each with how many come after it.
-std::vector<CollectiveCall> numbered(std::vector<CollectiveCall> calls) {
-  for (std::size_t i = 0; i < calls.size(); ++i) calls[i].followers = calls.size() - 1 - i;
-  return calls;
-}
-
 /// The ranks of this process, numbered in the job.
 std::vector<std::size_t> local_ranks(const JobRanks& job) {
   const std::size_t process = job.processes ? job.processes->rank() : 0;
@@ -267,7 +261,7 @@ class NcclCommunicator final : public Communicator {
     const Scratch packed(context, messages.bytes());
     messages.place(static_cast<char*>(packed.data()));
     copy_pieces(context, "pack_messages", pieces_of(messages.before()));
-    run(stream, numbered(calls), [&](ncclComm_t comm, cudaStream_t to) {
+    run(stream, calls, [&](ncclComm_t comm, cudaStream_t to) {
       NcclGroup group("collectives together");
       for (const CollectiveCall& call : calls) group.keep(start(call, comm, to));
       group.keep(start(messages, comm, to));
@@ -306,14 +300,14 @@ class NcclCommunicator final : public Communicator {
   }
   /// One collective, or several together.
   template <class F>
-  void run(Stream& stream, const std::vector<CollectiveCall>& calls, F&& launch) {
+  void run(Stream& stream, std::vector<CollectiveCall> calls, F&& launch) {
     throw_if_failed();
     count_collective();
     CudaStream& to = cuda_stream(stream);
     Rank& rank = group_->ranks[local_];
     const char* const name = calls.front().collective;
     try {
-      for (const CollectiveCall& call : calls) group_->agreement.enter(local_, call);
+      group_->agreement.enter(local_, std::move(calls));
     } catch (const CommError& error) {
       group_->abort(error.what());
       throw;

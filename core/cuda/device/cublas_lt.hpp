@@ -43,8 +43,9 @@ class CublasLt : public CublasLtApi {
   /// Device memory, aligned to 256 bytes.
   void* workspace() const { return workspace_; }
   std::size_t workspace_bytes() const { return kWorkspaceBytes; }
-  /// Two uint32 of device memory, zeros whenever no kernel of this stream runs: who counts in them
-  /// leaves zeros.
+  static constexpr std::size_t kCounterBytes = 256;
+  /// So many bytes of device memory, zeros whenever no kernel of this stream runs: who counts in
+  /// them leaves zeros.
   void* counters() const { return static_cast<char*>(workspace_) + kWorkspaceBytes; }
 
   /// Device memory for aligned copies of operands, for work of this stream alone. It grows to what
@@ -54,8 +55,6 @@ class CublasLt : public CublasLtApi {
   void* operand_memory(std::size_t bytes, CUstream_st* stream);
 
  private:
-  static constexpr std::size_t kCounterBytes = 256;
-
   cublasLtHandle_t handle_ = nullptr;
   std::shared_ptr<MemoryResource> memory_;
   void* workspace_ = nullptr;

@@ -17,6 +17,7 @@ inline bool has_clusters() {
 template <class... Params, class... Args>
 void launch_cluster(const OpContext& context, const char* name, unsigned blocks, unsigned threads,
                     void (*kernel)(Params...), Args&&... args) {
+  if (blocks == 0) return;
   if (!has_clusters()) {
     return launch(context, name, dim3(blocks), dim3(threads), 0, kernel,
                   std::forward<Args>(args)...);

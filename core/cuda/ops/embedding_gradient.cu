@@ -21,7 +21,7 @@ constexpr unsigned kTile = 8;
 
 // Runs of a tile where runs are longer, as those of a table of few rows: one of 40 occurrences
 // keeps a worker busy by itself, and eight of them one after the other kept the GPU waiting for a
-// few workers (100 tables of 100 to 10,000 rows on an H100: 163 us of a step, four times).
+// few workers (100 tables of 100 to 10,000 rows on an H100: 163 us, four times a step).
 unsigned tile_of(std::size_t runs, std::size_t occurrences) {
   constexpr std::size_t kOccurrences = 32;
   return static_cast<unsigned>(std::clamp<std::size_t>(

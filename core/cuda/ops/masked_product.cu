@@ -300,6 +300,7 @@ bool try_masked_product(const OpContext& context, const MaskedProduct& p) {
                   tensor_map(p.x, kTileRows), tensor_map(p.dx, kTileRows)};
   const auto blocks =
       std::min<std::uint32_t>(static_cast<std::uint32_t>(facts.processors), tiles.count());
+  static_assert(sizeof(TileTickets) <= CublasLt::kCounterBytes);
   const auto run = [&](auto kernel) {
     launch(context, "linear_bwd masked dx", dim3(blocks), dim3(kBlock), kSharedBytes, kernel, maps,
            tiles, partial, static_cast<TileTickets*>(lt.counters()));

@@ -11,10 +11,11 @@ struct TileTickets {
   std::uint32_t taken, done;
 };
 
-/// The tiles of a block that stays on its multiprocessor, taken from a counter of all blocks:
-/// one that begins late, because another kernel holds its multiprocessor, makes fewer. With tiles
-/// shared out beforehand the others would wait for it, and a product of one wave would take two.
-/// Which block makes a tile changes nothing of it. Code for sm_90a, in shared memory.
+/// The tiles of a block that stays on its multiprocessor: the first is its own, the others come
+/// from a counter of all blocks, so that one which begins late, because another kernel holds its
+/// multiprocessor, makes fewer. With tiles shared out beforehand the others would wait until it has
+/// made as many as they. Which block makes a tile changes nothing of it. Code for sm_90a, in shared
+/// memory.
 ///
 /// One thread gives, `readers` threads take; both count tiles from 0.
 struct TileQueue {

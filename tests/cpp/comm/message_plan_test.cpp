@@ -169,6 +169,12 @@ TEST(MessagePlan, PackedMessagesAreBounded) {
   EXPECT_EQ(plan.sends().size(), 1 + 40 - fit);
 }
 
+TEST(MessagePlan, ManyDevicesShareTheMemoryOfPackedMessages) {
+  EXPECT_EQ(MessagePlan::most_packed(2), MessagePlan::kMostPacked);
+  EXPECT_EQ(MessagePlan::most_packed(8), MessagePlan::kMostPacked);
+  EXPECT_EQ(MessagePlan::most_packed(64) * 64, MessagePlan::kMostOfAll);
+}
+
 TEST(MessagePlan, OwnBlocksThatDisagreeAreRefused) {
   std::mt19937_64 random(3);
   Exchange exchange(1, 2, 1, random);

@@ -62,12 +62,12 @@ TEST(CallAgreement, RanksAreThoseOfTheJob) {
   CollectiveCall third{
       .collective = "all_to_all", .send_counts = {1, 2, 5, 6}, .receive_counts = {9, 9, 4, 6}};
   CallAgreement agreement({2, 3});
-  agreement.enter(0, second);
-  agreement.enter(1, third);
+  agreement.enter(0, {second});
+  agreement.enter(1, {third});
   third.receive_counts[2] = 7;
-  agreement.enter(0, second);
+  agreement.enter(0, {second});
   try {
-    agreement.enter(1, third);
+    agreement.enter(1, {third});
     FAIL() << "rank 2 sends 4 to rank 3, which expects 7";
   } catch (const CommError& error) {
     EXPECT_NE(std::string(error.what()).find("rank 2 sends 4 elements to rank 3, which expects 7"),
@@ -82,35 +82,38 @@ TEST(CallAgreement, TheLaterOfTwoDifferentCallsThrows) {
   const auto sum = [&](std::size_t n) {
     return CollectiveCall{.collective = "all_reduce", .in = make_ref(values.data(), {n})};
   };
-  for (int i = 0; i < 3; ++i) agreement.enter(0, sum(4));
-  for (int i = 0; i < 3; ++i) agreement.enter(1, sum(4));
-  agreement.enter(1, sum(5));
-  EXPECT_THROW(agreement.enter(0, sum(4)), CommError);
+  for (int i = 0; i < 3; ++i) agreement.enter(0, {sum(4)});
+  for (int i = 0; i < 3; ++i) agreement.enter(1, {sum(4)});
+  agreement.enter(1, {sum(5)});
+  EXPECT_THROW(agreement.enter(0, {sum(4)}), CommError);
   CallAgreement exchange({0, 1});
-  exchange.enter(0, {.collective = "all_to_all",
-                     .in = make_ref(values.data(), {8}),
-                     .send_counts = {1, 2},
-                     .receive_counts = {1, 3}});
-  EXPECT_THROW(exchange.enter(1, {.collective = "all_to_all",
-                                  .in = make_ref(values.data(), {8}),
-                                  .send_counts = {3, 1},
-                                  .receive_counts = {1, 1}}),
+  exchange.enter(0, {{.collective = "all_to_all",
+                      .in = make_ref(values.data(), {8}),
+                      .send_counts = {1, 2},
+                      .receive_counts = {1, 3}}});
+  EXPECT_THROW(exchange.enter(1, {{.collective = "all_to_all",
+                                   .in = make_ref(values.data(), {8}),
+                                   .send_counts = {3, 1},
+                                   .receive_counts = {1, 1}}}),
                CommError);
 }
 
 TEST(CallAgreement, WhatGoesTogetherIsTheSameForAll) {
   CallAgreement agreement({0, 1});
   std::vector<float> values(8);
-  CollectiveCall call{.collective = "all_to_all",
-                      .in = make_ref(values.data(), {8}),
-                      .send_counts = {1, 1},
-                      .receive_counts = {1, 1},
-                      .followers = 2};
-  agreement.enter(0, call);
-  agreement.enter(1, call);
-  agreement.enter(0, call);
-  call.followers = 1;
-  EXPECT_THROW(agreement.enter(1, call), CommError);
+  const CollectiveCall call{.collective = "all_to_all",
+                            .in = make_ref(values.data(), {8}),
+                            .send_counts = {1, 1},
+                            .receive_counts = {1, 1}};
+  CollectiveCall other = call;
+  other.receive_counts = {2, 1};
+  agreement.enter(0, {call, call, call});
+  agreement.enter(1, {call, call, call});
+  agreement.enter(0, {call, call});
+  EXPECT_THROW(agreement.enter(1, {call, call, call}), CommError);
+  agreement.reset();
+  agreement.enter(1, {call, call});
+  EXPECT_THROW(agreement.enter(0, {call, other}), CommError);
 }
 
 TEST_F(SingleCommunicatorTest, ExchangesAreCopies) {

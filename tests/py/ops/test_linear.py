@@ -173,6 +173,28 @@ def test_linear_adds_to_what_other_columns_gave(
     np.testing.assert_array_equal(addend, before)
 
 
+@pytest.mark.parametrize("real", HALVES, ids=lambda r: r.name)
+def test_more_tiles_than_a_gpu_makes_at_once(rng, assert_close, real):
+    """Blocks take tiles from a counter, and leave it as they found it: twice the same bits."""
+    batch, n, m = 60_000, 256, 8
+    x, w, dy = (stored(real, rng, *shape) for shape in ((batch, n), (n, m), (batch, m)))
+    x[...] = real.store(relu(real.values(x)))
+    found = []
+    for _ in range(2):
+        dz, dx = real.empty((batch, m)), real.store(np.full((batch, n), np.nan))
+        dw, db_below = np.zeros((n, m), np.float32), np.zeros(n, np.float32)
+        tensors = {"x": x, "w": w, "y": dy, "dy": dy, "dz": dz, "dx": dx, "dw": dw}
+        tensors |= {"db_below": db_below}
+        tensors["partial_below"] = np.full((partial_rows(batch), n), np.nan, np.float32)
+        _core.run_op("linear_bwd", tensors, {"activation": NON, "below": RELU})
+        found.append((dx, db_below))
+    wanted = np.where(real.values(x) <= 0, 0, real.values(dy) @ real.values(w).T)
+    assert_close(real.values(found[0][0]), wanted, tolerance=real.tolerance)
+    assert_sums_close(found[0][1], wanted, 0.0, real.tolerance)
+    for first, second in zip(*found, strict=True):
+        assert first.tobytes() == second.tobytes()
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("pad", [0, 8, 3])
 @pytest.mark.parametrize("activation", [NON, RELU])

@@ -108,6 +108,7 @@ PlanSlot DeviceLookup::add_slot() {
 
 void DeviceLookup::drop_plan(PlanSlot slot) {
   const LookupPlan& dropped = plans_.at(at(slot));
+  brought_.clear();  // gradients of a step that failed before its update
   if (!dropped.waits_to_train()) return;
   const std::uint64_t first = dropped.number;
   const OpContext context = gpu_.plan_context();
