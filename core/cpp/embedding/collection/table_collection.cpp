@@ -230,6 +230,7 @@ void TableCollection::forward(Token token, std::span<const TensorRef> outputs,
   }
   const bool submitted = submitted_ && token == begun_;
   const PlanSlot slot = (submitted ? alive(token) : batch_of(token)).slot;
+  const SettledOnError settled(gpu_.compute_stream());
   follow_caller(gpu_.compute_stream(), stream);
   group_.forward(kLocal, slot, outputs);
   precede_caller(gpu_.compute_stream(), stream);
@@ -240,7 +241,7 @@ void TableCollection::look_up(std::span<const SparseTensor> batch,
                               std::vector<BagOffsets> bags) {
   finish_begun();
   tell();
-  const SettledOnError settled(gpu_.plan_stream());
+  const SettledOnError settled(gpu_.plan_stream()), vectors(gpu_.compute_stream());
   follow_caller(gpu_.plan_stream(), stream);
   make_bags(gpu_.plan_context(), std::move(bags), wrong_);
   group_.begin_plan(kLocal, batch, PlanSlot::Eval, false);
@@ -258,6 +259,7 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
   const std::vector<PlannedRows> tables = group_.planned_rows(kLocal, batch.slot);
   const std::vector<std::size_t> before = gradients_.counts();
   batch.counted->synchronize();
+  const SettledOnError settled(gpu_.compute_stream());
   follow_caller(gpu_.compute_stream(), stream);
   std::vector<TensorRef> sums(group_.size());
   std::vector<CopyBlocks> distinct;

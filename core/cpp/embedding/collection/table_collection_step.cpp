@@ -13,6 +13,7 @@ constexpr std::size_t kRatesAtOnce = 256 / 4;  // of copy_scalars()
 }  // namespace
 
 void TableCollection::squares(const TensorRef& squares, std::uintptr_t stream) {
+  const SettledOnError settled(gpu_.compute_stream());
   follow_caller(gpu_.compute_stream(), stream);
   gradients_.squares(squares);
   precede_caller(gpu_.compute_stream(), stream);
@@ -37,6 +38,7 @@ void TableCollection::step(std::span<const float> rates, const TensorRef& unscal
                            std::uintptr_t stream) {
   check_rates(rates);
   Stream& compute = gpu_.compute_stream();
+  const SettledOnError settled(compute);
   follow_caller(compute, stream);
   set_rates(rates);
   const std::int64_t number = steps_ + 1;
@@ -77,6 +79,7 @@ void TableCollection::update(Token token, std::span<const TensorRef> gradients,
   HCTR_CHECK(gradients.size() == group_.size(), "a collection of ", group_.size(),
              " tables got gradients of ", gradients.size());
   Stream& compute = gpu_.compute_stream();
+  const SettledOnError settled(compute);
   follow_caller(compute, stream);
   set_rates(rates);
   const std::int64_t number = steps_ + 1;

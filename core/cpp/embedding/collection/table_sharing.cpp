@@ -227,6 +227,7 @@ void TableSharing::copy_to_all(const SharedBatch& batch, const TensorRef& keys,
     copies.to.push_back(begin);
     copies.sizes.push_back(size);
   });
+  const SettledOnError settled(gpu_.plan_stream());
   follow_caller(gpu_.plan_stream(), stream);
   run(gpu_.plan_context(), std::move(copies));
   precede_caller(gpu_.plan_stream(), stream);
@@ -249,6 +250,7 @@ void TableSharing::pool(const SharedBatch& batch, std::span<const TensorRef> cam
                        .out = outputs[t]});
     }
   }
+  const SettledOnError settled(gpu_.compute_stream());
   follow_caller(gpu_.compute_stream(), stream);
   run_several(gpu_.compute_context(), std::move(pools));
   precede_caller(gpu_.compute_stream(), stream);
@@ -268,6 +270,7 @@ void TableSharing::sum_gradients(const SharedBatch& batch, std::span<const Tenso
     key_begins.push_back(std::exchange(keys, keys + batch.asked_keys.counts()[s]));
   }
   Stream& compute = gpu_.compute_stream();
+  const SettledOnError settled(compute);
   follow_caller(compute, stream);
   std::vector<EmbeddingGradient> sums;
   std::vector<CopyBlocks> copies;

@@ -94,6 +94,7 @@ std::vector<SparseTensor> TableSharing::by_table(const SharedBatch& batch, const
 }
 
 void TableSharing::plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream) {
+  const SettledOnError settled(gpu_.plan_stream());
   follow_caller(gpu_.plan_stream(), stream);
   const std::vector<SparseTensor> tables = by_table(batch, keys);
   batch.token = tables_.begin(tables, stream);
@@ -159,6 +160,7 @@ void TableSharing::send(const SharedBatch& batch, std::span<const TensorRef> vec
 void TableSharing::give(const SharedBatch& batch, std::span<const TensorRef> out,
                         std::uintptr_t stream) {
   const std::vector<TensorRef> vectors = given_vectors(batch, out.front().dtype);
+  const SettledOnError settled(gpu_.compute_stream());
   tables_.forward(batch.token, vectors, stream);
   send(batch, vectors, out);
   precede_caller(gpu_.compute_stream(), stream);
@@ -166,6 +168,7 @@ void TableSharing::give(const SharedBatch& batch, std::span<const TensorRef> out
 
 void TableSharing::look_up(const SharedBatch& batch, const TensorRef& keys,
                            std::span<const TensorRef> out, std::uintptr_t stream) {
+  const SettledOnError settled(gpu_.plan_stream()), given(gpu_.compute_stream());
   follow_caller(gpu_.plan_stream(), stream);
   const std::vector<SparseTensor> tables = by_table(batch, keys);
   const std::vector<TensorRef> vectors = given_vectors(batch, out.front().dtype);
@@ -177,6 +180,7 @@ void TableSharing::look_up(const SharedBatch& batch, const TensorRef& keys,
 void TableSharing::accumulate(const SharedBatch& batch, std::span<const TensorRef> came,
                               std::uintptr_t stream) {
   std::vector<TensorRef> vectors = given_vectors(batch, came.front().dtype);
+  const SettledOnError settled(gpu_.compute_stream());
   follow_caller(gpu_.compute_stream(), stream);
   std::vector<CopyBlocks> copies;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
