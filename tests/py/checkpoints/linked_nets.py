@@ -18,11 +18,11 @@ from hugectr.checkpoints.merge import MergedRows, links_of
 STEPS = 60
 
 
-def fresh(rng, **changes):
-    """A net on data of this run alone."""
+def fresh(rng, keys=40, **changes):
+    """A net on data of this run alone, with so many keys for each that a batch has."""
     setup = dataclasses.replace(setup_of(STEPS), **({"d": 48} | changes))
-    keys = 40 * setup.batch * SLOTS
-    setup.train = samples(setup.batch * STEPS, int(rng.integers(2**31)), keys)
+    count = keys * setup.batch * SLOTS
+    setup.train = samples(setup.batch * STEPS, int(rng.integers(2**31)), count)
     return setup
 
 
