@@ -121,7 +121,7 @@ void check_agreement(std::size_t rank_a, const std::vector<CollectiveCall>& a, s
                      const std::vector<CollectiveCall>& b) {
   if (a.size() != b.size()) {
     throw_disagree(rank_a, concat(describe(a.front()), " and ", a.size() - 1, " more with it"),
-                   rank_b, concat(describe(b.front()), " and ", b.size() - 1, " more"));
+                   rank_b, concat(describe(b.front()), " and ", b.size() - 1, " more with it"));
   }
   for (std::size_t i = 0; i < a.size(); ++i) check_agreement(rank_a, a[i], rank_b, b[i]);
 }

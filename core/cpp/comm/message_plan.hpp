@@ -5,15 +5,9 @@
 
 #include "core/cpp/base/export.hpp"
 #include "core/cpp/comm/check_collective.hpp"
+#include "core/cpp/memory/copied_bytes.hpp"
 
 namespace hugectr {
-
-/// Bytes that are copied on one device.
-struct CopiedBytes {
-  const char* from = nullptr;
-  char* to = nullptr;
-  std::size_t bytes = 0;
-};
 
 /// Which messages all-to-alls that go together are made of: small ones to one device are packed
 /// into one, because a message costs microseconds whatever its size, and what a device sends itself

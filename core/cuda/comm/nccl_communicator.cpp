@@ -39,12 +39,6 @@ struct Rank {
   std::timed_mutex mutex;   ///< held during a call on comm
 };
 
-std::vector<CopiedPiece> pieces_of(const std::vector<CopiedBytes>& copies) {
-  std::vector<CopiedPiece> pieces;
-  for (const CopiedBytes& copy : copies) pieces.push_back({copy.from, copy.to, copy.bytes});
-  return pieces;
-}
-
 /// The ranks of this process, numbered in the job.
 std::vector<std::size_t> local_ranks(const JobRanks& job) {
   const std::size_t process = job.processes ? job.processes->rank() : 0;
@@ -260,7 +254,7 @@ class NcclCommunicator final : public Communicator {
     const OpContext context{.stream = &stream, .device = {DeviceType::Cuda, device}};
     const Scratch packed(context, messages.bytes());
     messages.place(static_cast<char*>(packed.data()));
-    copy_pieces(context, "pack_messages", pieces_of(messages.before()));
+    copy_pieces(context, "pack_messages", messages.before());
     run(stream, calls, [&](ncclComm_t comm, cudaStream_t to) {
       NcclGroup group("collectives together");
       for (const CollectiveCall& call : calls) group.keep(start(call, comm, to));
@@ -268,7 +262,7 @@ class NcclCommunicator final : public Communicator {
       group.end();
     });
     // After the collective is watched: HUGECTR_SYNC=1 waits for each launch.
-    copy_pieces(context, "unpack_messages", pieces_of(messages.after()));
+    copy_pieces(context, "unpack_messages", messages.after());
   }
 
   void broadcast(TensorRef data, std::size_t root, Stream& stream) override {

@@ -13,18 +13,18 @@ constexpr std::size_t kWordsPerThread = 4;
 constexpr std::size_t kMost = 128;  // the parameters of a launch are 4 KB at most
 
 struct Pieces {
-  CopiedPiece all[kMost];
+  CopiedBytes all[kMost];
 };
 
 /// Bytes of the widest word that both ends and the size allow.
-__host__ __device__ std::size_t word_of(const CopiedPiece& piece) {
+__host__ __device__ std::size_t word_of(const CopiedBytes& piece) {
   const std::size_t bits = reinterpret_cast<std::size_t>(piece.from) |
                            reinterpret_cast<std::size_t>(piece.to) | piece.bytes;
   return bits % 16 == 0 ? 16 : bits % 4 == 0 ? 4 : bits % 2 == 0 ? 2 : 1;
 }
 
 template <class Word>
-__device__ void copy_words(const CopiedPiece& piece) {
+__device__ void copy_words(const CopiedBytes& piece) {
   const auto* __restrict__ from = static_cast<const Word*>(piece.from);
   auto* __restrict__ to = static_cast<Word*>(piece.to);
   const std::size_t n = piece.bytes / sizeof(Word);
@@ -37,7 +37,7 @@ __device__ void copy_words(const CopiedPiece& piece) {
 
 // Reads and writes each byte once.
 __global__ void copy_pieces_kernel(const __grid_constant__ Pieces pieces) {
-  const CopiedPiece& piece = pieces.all[blockIdx.y];
+  const CopiedBytes& piece = pieces.all[blockIdx.y];
   switch (word_of(piece)) {
     case 16:
       return copy_words<uint4>(piece);
@@ -53,7 +53,7 @@ __global__ void copy_pieces_kernel(const __grid_constant__ Pieces pieces) {
 }  // namespace
 
 void copy_pieces(const OpContext& context, const char* name,
-                 const std::vector<CopiedPiece>& pieces) {
+                 const std::vector<CopiedBytes>& pieces) {
   for (std::size_t at = 0; at < pieces.size(); at += kMost) {
     const std::size_t count = std::min(kMost, pieces.size() - at);
     Pieces some;

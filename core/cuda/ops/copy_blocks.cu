@@ -9,7 +9,7 @@
 namespace hugectr::cuda {
 namespace {
 
-void append(std::vector<CopiedPiece>& pieces, const CopyBlocks& op) {
+void append(std::vector<CopiedBytes>& pieces, const CopyBlocks& op) {
   const std::size_t width = size_of(op.in.dtype);
   for (std::size_t b = 0; b < op.sizes.size(); ++b) {
     if (op.sizes[b] == 0) continue;
@@ -22,13 +22,13 @@ void append(std::vector<CopiedPiece>& pieces, const CopyBlocks& op) {
 }
 
 void copy_blocks(const OpContext& context, const CopyBlocks& op) {
-  std::vector<CopiedPiece> pieces;
+  std::vector<CopiedBytes> pieces;
   append(pieces, op);
   copy_pieces(context, CopyBlocks::kName, pieces);
 }
 
 void copy_several(const OpContext& context, const Several<CopyBlocks>& several) {
-  std::vector<CopiedPiece> pieces;
+  std::vector<CopiedBytes> pieces;
   for (const CopyBlocks& op : several.ops) append(pieces, op);
   copy_pieces(context, CopyBlocks::kSeveralName, pieces);
 }
