@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,19 +16,16 @@
 namespace hugectr::cuda {
 namespace {
 
-// Neighbouring runs of a worker, at most: eight loads under way where each run has one occurrence.
-// Of keys of a power law (alpha 1.2, 65,536 samples of 26) a tile has 17 occurrences, one in 100
-// has 69: of smaller tiles fewer loads are under way, larger ones end later.
+// Neighbouring runs of a worker where they are short: eight loads under way where each run has one
+// occurrence. Of keys of a power law (alpha 1.2, 65,536 samples of 26) a tile has 17 occurrences,
+// one in 100 has 69: of smaller tiles fewer loads are under way, larger ones end later.
 constexpr unsigned kTile = 8;
 
-// Runs of a tile: fewer where they are long, as those of a table of few rows. One of 40 occurrences
-// keeps a worker busy by itself, and eight of them one after the other kept the GPU waiting for a
-// few workers (100 tables of 100 to 10,000 rows on an H100: 163 us, four times a step). Of ten
-// occurrences, whose gradients have 16 bits, three are 4 % slower than eight.
-unsigned tile_of(std::size_t runs, std::size_t occurrences) {
-  constexpr std::size_t kShort = 12, kOccurrences = 32;
-  if (occurrences <= kShort * runs) return kTile;
-  return static_cast<unsigned>(std::max<std::size_t>(1, kOccurrences * runs / occurrences));
+// One where they are long, as those of a table of few rows: a run of 40 occurrences keeps a worker
+// busy by itself, and eight of them one after the other kept the GPU waiting for a few workers (100
+// tables of 100 to 10,000 rows on an H100: 163 us, four times a step).
+constexpr bool are_long(std::size_t runs, std::size_t occurrences) {
+  return occurrences > 12 * runs;
 }
 
 template <class T, class Sum>
@@ -36,9 +35,9 @@ struct Gradient {
   LongRuns long_runs;
   Sum* sums;
   std::uint32_t runs;  // less than 2^32: each has an occurrence
-  std::uint32_t tile;  // runs of a worker, kTile at most
   float factor;
   std::uint32_t max_long_runs, max_chunks;  // what grids are made for
+  bool one_run_a_worker;
 };
 
 template <int W>
@@ -51,26 +50,26 @@ __device__ Pack<float, W> scaled(Pack<float, W> sum, float factor) {
 // Runs of one chunk; lists the others. The runs of a tile lie one after the other, so a worker
 // streams through all that are between two long ones, as the lookup does. Moves 4 + size(T) d bytes
 // an occurrence, 4 and size(Sum) d bytes a run.
-template <int W, class T, class Sum>
+template <int W, unsigned kRuns, class T, class Sum>
 __device__ __forceinline__ void sum_short_runs(const Gradient<T, Sum>& a) {
-  const std::size_t first = row_worker() * a.tile;
+  const std::size_t first = row_worker() * kRuns;
   if (first >= a.runs) return;
   const BucketGradients<T>& gradients = a.gradients;
   const unsigned column = threadIdx.x * W;
   auto run = static_cast<std::uint32_t>(first);
-  const auto run_end = static_cast<std::uint32_t>(min(first + a.tile, std::size_t{a.runs}));
+  const auto run_end = static_cast<std::uint32_t>(min(first + kRuns, std::size_t{a.runs}));
 
   // The ends of the runs, the next one in front; beyond the tile's last one nothing changes.
-  std::uint32_t stop[kTile];
+  std::uint32_t stop[kRuns];
   std::uint32_t begin = a.offsets[first];
 #pragma unroll
-  for (unsigned k = 0; k < kTile; ++k) {
+  for (unsigned k = 0; k < kRuns; ++k) {
     stop[k] = a.offsets[min(first + k + 1, std::size_t{run_end})];
   }
   const auto next_run = [&] {
     ++run;
 #pragma unroll
-    for (unsigned k = 0; k + 1 < kTile; ++k) stop[k] = stop[k + 1];
+    for (unsigned k = 0; k + 1 < kRuns; ++k) stop[k] = stop[k + 1];
   };
 
   Pack<float, W> sum{};
@@ -90,7 +89,7 @@ __device__ __forceinline__ void sum_short_runs(const Gradient<T, Sum>& a) {
     std::uint32_t end = begin;  // of the short runs before the next long one
     bool is_short = true;
 #pragma unroll
-    for (unsigned k = 0; k < kTile; ++k) {
+    for (unsigned k = 0; k < kRuns; ++k) {
       is_short = is_short && stop[k] - end <= kChunk;
       if (is_short) end = stop[k];
     }
@@ -115,14 +114,14 @@ __device__ __forceinline__ void sum_long_runs(const Gradient<T, Sum>& a) {
   });
 }
 
-template <int W, class T, class Sum>
+template <int W, unsigned kRuns, class T, class Sum>
 __global__ void __launch_bounds__(kMaxRowThreads<W>) sum_short_runs_kernel(Gradient<T, Sum> a) {
-  sum_short_runs<W>(a);
+  sum_short_runs<W, kRuns>(a);
 }
-template <int W, class T, class Sum>
+template <int W, unsigned kRuns, class T, class Sum>
 __global__ void __launch_bounds__(kMaxRowThreads<W>)
     sum_many_short_runs_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
-  sum_short_runs<W>(many.mine());
+  sum_short_runs<W, kRuns>(many.mine());
 }
 
 template <int W, class T, class Sum>
@@ -150,9 +149,16 @@ unsigned blocks_for(std::size_t workers, unsigned of_block) {
   return static_cast<unsigned>((workers + of_block - 1) / of_block);
 }
 
-template <class T, class Sum>
+template <unsigned kRuns, class T, class Sum>
 unsigned tile_blocks(const Gradient<T, Sum>& a, unsigned of_block) {
-  return blocks_for((std::size_t{a.runs} + a.tile - 1) / a.tile, of_block);
+  return blocks_for((std::size_t{a.runs} + kRuns - 1) / kRuns, of_block);
+}
+
+/// Calls f(std::integral_constant<unsigned, kRuns>) with the runs of a worker.
+template <class T, class Sum, class F>
+void with_runs_of(const Gradient<T, Sum>& args, const F& f) {
+  if (args.one_run_a_worker) return f(std::integral_constant<unsigned, 1>{});
+  f(std::integral_constant<unsigned, kTile>{});
 }
 
 // In 16 bits a worker for each chunk: shares of two, of the chunks that a power law makes, would
@@ -170,10 +176,10 @@ Gradient<T, Sum> gradient_of(const EmbeddingGradient& op, const LongRunMemory& m
           memory.in(scratch),
           op.sums.ptr<Sum>(),
           static_cast<std::uint32_t>(op.sums.shape[0]),
-          tile_of(op.sums.shape[0], op.sorted_buckets.size()),
           static_cast<float>(op.factor),
           static_cast<std::uint32_t>(memory.max_runs),
-          static_cast<std::uint32_t>(memory.max_chunks)};
+          static_cast<std::uint32_t>(memory.max_chunks),
+          are_long(op.sums.shape[0], op.sorted_buckets.size())};
 }
 
 /// Calls f(std::integral_constant<int, W>) with what the vectors of an op can be read by.
@@ -202,14 +208,30 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
     constexpr int kLongWidth = std::min(kWidth, 4);  // sums of chunks are float32
     const dim3 block = row_block<kWidth>(d);
     const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
-    launch(context, name, dim3(tile_blocks(args, block.y)), block, 0,
-           &sum_short_runs_kernel<kWidth, T, Sum>, args);
+    with_runs_of(args, [&](auto runs) {
+      constexpr unsigned kRuns = decltype(runs)::value;
+      launch(context, name, dim3(tile_blocks<kRuns>(args, block.y)), block, 0,
+             &sum_short_runs_kernel<kWidth, kRuns, T, Sum>, args);
+    });
     if (memory.max_runs == 0) return;
     launch(context, name, dim3(chunk_blocks<T>(memory.max_chunks, block.y)), block, 0,
            &sum_chunks_kernel<kWidth, T, sizeof(T) == 2>, long_runs, args.gradients);
     launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)), fold_block, 0,
            &sum_long_runs_kernel<kLongWidth, T, Sum>, args);
   });
+}
+
+/// Those of as many runs a worker.
+template <class Args>
+std::vector<std::vector<Args>> alike_tiles(const std::vector<Args>& all) {
+  std::vector<std::vector<Args>> alike;
+  for (const bool one : {false, true}) {
+    std::vector<Args> some;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(some),
+                 [one](const Args& a) { return a.one_run_a_worker == one; });
+    if (!some.empty()) alike.push_back(std::move(some));
+  }
+  return alike;
 }
 
 /// Those of one vector size and width go together.
@@ -239,8 +261,14 @@ void sum_alike(const OpContext& context, const std::vector<const EmbeddingGradie
       constexpr int kLongWidth = std::min(kWidth, 4);
       const dim3 block = row_block<kWidth>(d);
       const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
-      launch_many<Args>(context, name, some, block, &sum_many_short_runs_kernel<kWidth, T, Sum>,
-                        [&](const Args& a) { return tile_blocks(a, block.y); });
+      for (const std::vector<Args>& tiles : alike_tiles(some)) {
+        with_runs_of(tiles.front(), [&](auto runs) {
+          constexpr unsigned kRuns = decltype(runs)::value;
+          launch_many<Args>(context, name, tiles, block,
+                            &sum_many_short_runs_kernel<kWidth, kRuns, T, Sum>,
+                            [&](const Args& a) { return tile_blocks<kRuns>(a, block.y); });
+        });
+      }
       launch_many<Args>(context, name, some, block, &sum_many_chunks_kernel<kWidth, T, Sum>,
                         [&](const Args& a) { return chunk_blocks<T>(a.max_chunks, block.y); });
       launch_many<Args>(context, name, some, fold_block,
