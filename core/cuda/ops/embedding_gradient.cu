@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <type_traits>
 #include <utility>
@@ -24,10 +23,12 @@ constexpr unsigned kTile = 8;
 // One where they are long, as those of a table of few rows: a run of 40 occurrences keeps a worker
 // busy by itself, and eight of them one after the other kept the GPU waiting for a few workers (100
 // tables of 100 to 10,000 rows on an H100: 163 us, four times a step).
-constexpr bool are_long(std::size_t runs, std::size_t occurrences) {
-  return occurrences > 12 * runs;
+bool takes_one_run(const EmbeddingGradient& op) {
+  return op.sorted_buckets.size() > 12 * op.sums.shape[0];
 }
 
+// What a kernel needs and no more: one more flag here made the compiler's code for all of them
+// another one, 5 % slower for vectors of 16.
 template <class T, class Sum>
 struct Gradient {
   BucketGradients<T> gradients;
@@ -37,7 +38,6 @@ struct Gradient {
   std::uint32_t runs;  // less than 2^32: each has an occurrence
   float factor;
   std::uint32_t max_long_runs, max_chunks;  // what grids are made for
-  bool one_run_a_worker;
 };
 
 template <int W>
@@ -155,9 +155,9 @@ unsigned tile_blocks(const Gradient<T, Sum>& a, unsigned of_block) {
 }
 
 /// Calls f(std::integral_constant<unsigned, kRuns>) with the runs of a worker.
-template <class T, class Sum, class F>
-void with_runs_of(const Gradient<T, Sum>& args, const F& f) {
-  if (args.one_run_a_worker) return f(std::integral_constant<unsigned, 1>{});
+template <class F>
+void with_runs_of_worker(bool one, const F& f) {
+  if (one) return f(std::integral_constant<unsigned, 1>{});
   f(std::integral_constant<unsigned, kTile>{});
 }
 
@@ -178,8 +178,7 @@ Gradient<T, Sum> gradient_of(const EmbeddingGradient& op, const LongRunMemory& m
           static_cast<std::uint32_t>(op.sums.shape[0]),
           static_cast<float>(op.factor),
           static_cast<std::uint32_t>(memory.max_runs),
-          static_cast<std::uint32_t>(memory.max_chunks),
-          are_long(op.sums.shape[0], op.sorted_buckets.size())};
+          static_cast<std::uint32_t>(memory.max_chunks)};
 }
 
 /// Calls f(std::integral_constant<int, W>) with what the vectors of an op can be read by.
@@ -208,7 +207,7 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
     constexpr int kLongWidth = std::min(kWidth, 4);  // sums of chunks are float32
     const dim3 block = row_block<kWidth>(d);
     const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
-    with_runs_of(args, [&](auto runs) {
+    with_runs_of_worker(takes_one_run(op), [&](auto runs) {
       constexpr unsigned kRuns = decltype(runs)::value;
       launch(context, name, dim3(tile_blocks<kRuns>(args, block.y)), block, 0,
              &sum_short_runs_kernel<kWidth, kRuns, T, Sum>, args);
@@ -219,19 +218,6 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
     launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)), fold_block, 0,
            &sum_long_runs_kernel<kLongWidth, T, Sum>, args);
   });
-}
-
-/// Those of as many runs a worker.
-template <class Args>
-std::vector<std::vector<Args>> alike_tiles(const std::vector<Args>& all) {
-  std::vector<std::vector<Args>> alike;
-  for (const bool one : {false, true}) {
-    std::vector<Args> some;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(some),
-                 [one](const Args& a) { return a.one_run_a_worker == one; });
-    if (!some.empty()) alike.push_back(std::move(some));
-  }
-  return alike;
 }
 
 /// Those of one vector size and width go together.
@@ -246,32 +232,40 @@ void sum_alike(const OpContext& context, const std::vector<const EmbeddingGradie
   }
   const Scratch scratch(context, parts.bytes());
   std::vector<LongRunCounters*> counters;
-  std::map<std::pair<std::size_t, int>, std::vector<Args>> alike;
+  struct Alike {
+    std::vector<Args> all;
+    std::map<bool, std::vector<Args>> by_runs_of_worker;  // whether it takes one
+  };
+  std::map<std::pair<std::size_t, int>, Alike> alike;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Args args = gradient_of<T, Sum>(*ops[i], memories[i], scratch);
     counters.push_back(args.long_runs.counters);
-    with_width_of(args, [&](auto width) { alike[{args.gradients.d, width()}].push_back(args); });
+    with_width_of(args, [&](auto width) {
+      Alike& some = alike[{args.gradients.d, width()}];
+      some.all.push_back(args);
+      some.by_runs_of_worker[takes_one_run(*ops[i])].push_back(args);
+    });
   }
   launch_many<LongRunCounters*>(context, name, counters, dim3(1), &clear_counters_kernel,
                                 [](LongRunCounters*) { return 1u; });
   for (const auto& [key, some] : alike) {
     const std::size_t d = key.first;
-    with_width_of(some.front(), [&](auto width) {
+    with_width_of(some.all.front(), [&](auto width) {
       constexpr int kWidth = decltype(width)::value;
       constexpr int kLongWidth = std::min(kWidth, 4);
       const dim3 block = row_block<kWidth>(d);
       const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
-      for (const std::vector<Args>& tiles : alike_tiles(some)) {
-        with_runs_of(tiles.front(), [&](auto runs) {
+      for (const auto& [one, tables] : some.by_runs_of_worker) {
+        with_runs_of_worker(one, [&](auto runs) {
           constexpr unsigned kRuns = decltype(runs)::value;
-          launch_many<Args>(context, name, tiles, block,
+          launch_many<Args>(context, name, tables, block,
                             &sum_many_short_runs_kernel<kWidth, kRuns, T, Sum>,
                             [&](const Args& a) { return tile_blocks<kRuns>(a, block.y); });
         });
       }
-      launch_many<Args>(context, name, some, block, &sum_many_chunks_kernel<kWidth, T, Sum>,
+      launch_many<Args>(context, name, some.all, block, &sum_many_chunks_kernel<kWidth, T, Sum>,
                         [&](const Args& a) { return chunk_blocks<T>(a.max_chunks, block.y); });
-      launch_many<Args>(context, name, some, fold_block,
+      launch_many<Args>(context, name, some.all, fold_block,
                         &sum_many_long_runs_kernel<kLongWidth, T, Sum>,
                         [&](const Args& a) { return grid_for(a.max_long_runs, fold_block.y); });
     });
