@@ -55,9 +55,13 @@ def parse_embedding(
     rows = hparam.integer("max_vocabulary_size_per_gpu", 0, minimum=0)
     workspace = hparam.integer("workspace_size_per_gpu_in_mb", 0, minimum=0)
     budgets = ("workspace_size_per_gpu_in_mb", "max_vocabulary_size_per_gpu")
-    bounded = shares_memory or "memory" in hparam or (localized and bool(slot_sizes))
+    lives = any(one.name in hparam for one in fields(RowLife))  # the original has no such tables
+    bounded = shares_memory or lives or "memory" in hparam or (localized and bool(slot_sizes))
     if not any(key in hparam for key in budgets) and not bounded:
-        allowed = "an integer (MiB), or max_vocabulary_size_per_gpu (rows) or a memory instead"
+        allowed = (
+            "an integer (MiB; 0: as many rows as memory takes), or max_vocabulary_size_per_gpu "
+            "(rows), a memory or a life of rows (max_rows, ttl) instead"
+        )
         raise rejected(hparam.where(budgets[0]), hparam.raw(budgets[0]), allowed)
     combiner = hparam.raw("combiner", "sum")
     check_combiner(hparam.where("combiner"), combiner)

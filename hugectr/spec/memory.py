@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -147,7 +148,8 @@ class Memory:
             spec["memory_host"] = bytes_of(self.host, _core.device_memory("cpu", 0)) // most
         if self.disk is not None:
             folder, size = split_disk(self.disk)
-            spec["memory_disk_folder"] = folder
+            # As it is now: a program may change its working folder later.
+            spec["memory_disk_folder"] = os.path.abspath(folder)
             spec["memory_disk"] = bytes_of(size, 0) // most
         return spec
 

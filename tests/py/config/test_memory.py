@@ -54,7 +54,7 @@ def test_a_memory_is_a_bound_of_its_own(config, write_json):
     bounds = ("workspace_size_per_gpu_in_mb", "max_vocabulary_size_per_gpu")
     for name in bounds:
         hparam.pop(name, None)
-    with pytest.raises(hugectr.InvalidArgument, match=r"found nothing.*or a memory"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"found nothing.*a memory or a life"):
         read_config(write_json(config))
     memory = {"device": "1MB", "host": "100MB"}
     for place in (config["solver"], hparam):
@@ -88,3 +88,14 @@ def test_a_hybrid_table_of_v3_needs_no_other_bound():
     make(solver=memory)
     with pytest.raises(hugectr.InvalidArgument, match=r"workspace_size_per_gpu_in_mb.*or a memory"):
         make()
+
+
+@pytest.mark.parametrize("life", [{"max_rows": 1000, "evict": "lru"}, {"evict": "ttl", "ttl": 100}])
+def test_a_life_of_rows_needs_no_workspace(config, write_json, life):
+    hparam = hparam_of(config)
+    for name in ("workspace_size_per_gpu_in_mb", "max_vocabulary_size_per_gpu"):
+        hparam.pop(name, None)
+    hparam.update(life)
+    table = build_model(read_config(write_json(config)))._graph.embeddings[0]
+    assert table.workspace_size_per_gpu_in_mb == 0
+    assert table.life.evict == life["evict"]

@@ -6,6 +6,9 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -254,5 +257,43 @@ def test_budgets_that_can_not_be(tmp_path, changes, message):
 def test_a_folder_with_a_colon_and_a_share_of_each_device():
     memory = hugectr.Memory(device=1, host=4, disk="a:b:2KB")
     spec = memory.to_spec("cpu", [[0, 1]])
-    assert spec["memory_disk_folder"] == "a:b"
+    assert spec["memory_disk_folder"] == os.path.abspath("a:b")
     assert spec["memory_disk"] == 1000
+
+
+def test_a_program_may_change_its_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    setup = setup_of(steps=120)
+    model, plain = make_model(on_disk(setup, "rows")), make_model(setup)
+    assert course(model, 60) == course(plain, 60)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert course(model, 60) == course(plain, 60)
+    assert_same_rows(model, plain)
+    assert not any(elsewhere.iterdir())
+
+
+def test_a_second_model_of_the_process_is_told_what_to_let_go(tmp_path):
+    setup = on_disk(setup_of(), tmp_path)
+    model = make_model(setup)
+    with pytest.raises(hugectr.InvalidArgument, match=r"which is this process.*del model"):
+        make_model(setup)
+    del model
+    make_model(setup)
+
+
+def test_fewer_devices_remove_what_a_crash_left_of_more(tmp_path):
+    program = (
+        "import os, sys; from model.test_disk_tier import course, make_model, on_disk, setup_of;"
+        "model = make_model(on_disk(setup_of(steps=120, devices=2), sys.argv[1]));"
+        "course(model, 120); os._exit(7)"
+    )
+    tests = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    crashed = subprocess.run(command, env={**os.environ, "PYTHONPATH": tests}, check=False)
+    assert crashed.returncode == 7
+    left = [path for path in tmp_path.rglob("*.rows") if "device1" in str(path)]
+    assert left
+    course(make_model(on_disk(setup_of(), tmp_path)), 3)
+    assert not any(path.exists() for path in left)

@@ -22,4 +22,8 @@ class FolderLock {
 /// Removes the segments of an owner that is gone, and nothing else. Returns how many.
 std::size_t remove_leftovers(const std::string& folder);
 
+/// The same for the folders of stores beside this one that have no owner any more: those of tables
+/// or devices that the model which opens them now does not have. Folders that can not be read stay.
+std::size_t remove_leftovers_beside(const std::string& folder);
+
 }  // namespace hugectr

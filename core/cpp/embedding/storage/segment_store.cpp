@@ -47,6 +47,11 @@ SegmentStore::SegmentStore(StoreSettings settings)
     log(LogLevel::Info, concat("table '", settings_.table, "': removed ", removed,
                                " segments that a process had left in '", settings_.folder, "'"));
   }
+  if (const std::size_t removed = remove_leftovers_beside(settings_.folder)) {
+    log(LogLevel::Info,
+        concat("table '", settings_.table, "': removed ", removed, " segments beside '",
+               settings_.folder, "' that a process had left of tables or devices"));
+  }
 }
 
 SegmentStore::~SegmentStore() {

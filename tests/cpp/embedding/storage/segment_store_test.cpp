@@ -103,6 +103,7 @@ TEST(SegmentStore, HasOneOwner) {
     SegmentStore first(settings);
     const std::string text = message_of<InvalidArgument>([&] { SegmentStore second(settings); });
     EXPECT_TRUE(has(text, concat("process ", ::getpid()))) << text;
+    EXPECT_TRUE(has(text, "which is this process") && has(text, "del model")) << text;
     EXPECT_TRUE(has(text, "table 'users'") && has(text, folder.path()) && has(text, "disk="))
         << text;
   }
@@ -126,6 +127,54 @@ TEST(SegmentStore, RemovesWhatADeadOwnerLeftAndNothingElse) {
   }
   EXPECT_FALSE(std::filesystem::exists(rows + "/0000000001.rows"));
   EXPECT_FALSE(std::filesystem::exists(rows + "/0000000077.rows"));
+}
+
+TEST(SegmentStore, RemovesWhatDeadOwnersLeftBesideIt) {
+  const Folder folder;
+  const auto left = [&](const std::string& name) {
+    std::filesystem::create_directories(folder / name);
+    std::ofstream(folder / (name + "/owner")) << "process 1 on a machine, table users";
+    const std::string segment = folder / (name + "/0000000001.rows");
+    std::ofstream(segment) << "something";
+    return segment;
+  };
+  const std::string device = left("users-7-device1"), table = left("other-table-12-device0");
+  const std::string unlike = left("users"), no_number = left("users-x-device0");
+  const std::string linked = left("real");
+  std::filesystem::create_directory_symlink(folder / "real", folder / "users-8-device2");
+  std::filesystem::create_directories(folder / "users-9-device3");  // without an owner
+  std::ofstream(folder / "users-9-device3/0000000001.rows") << "something";
+  Checked held(small_store(folder / "users-7-device2"));
+  held.write(range(0, 500));
+  {
+    Checked store(small_store(folder / "users-7-device0"));
+    store.write(range(0, 500));
+    store.check();
+  }
+  held.check();
+  for (const std::string& gone : {device, table}) {
+    EXPECT_FALSE(std::filesystem::exists(gone)) << gone;
+  }
+  for (const std::string& stays :
+       {unlike, no_number, linked, std::string(folder / "users-9-device3/0000000001.rows")}) {
+    EXPECT_TRUE(std::filesystem::exists(stays)) << stays;
+  }
+}
+
+TEST(SegmentStore, StoresThatBeginTogetherDoNotRefuseEachOther) {
+  const Folder folder;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::thread> threads;
+    std::atomic<int> made = 0;
+    for (int device = 0; device < 6; ++device) {
+      threads.emplace_back([&, device] {
+        SegmentStore store(small_store(folder / concat("users-7-device", device)));
+        ++made;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(made, 6);
+  }
 }
 
 TEST(SegmentStore, LeavesNoFilesBehind) {
