@@ -28,7 +28,7 @@ from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.processes.agreement import from_root
 from hugectr.torch.engine import Engine
 from hugectr.torch.table_memory import TableKeys, memory_of
-from hugectr.torch.torch_group import TorchGroup, carry
+from hugectr.torch.torch_group import TorchGroup, carry, let_go_at_exit
 
 if TYPE_CHECKING:
     from hugectr._core_collection import SharedBatch, TableParams
@@ -169,11 +169,13 @@ class AskingEngine(Engine):
         group.make_room(self._counted.size + 1)
         # Vectors between CUDA devices go by NCCL, with a communicator of their own; keys with
         # another, so that those of the next batch need not wait for vectors.
-        self._exchange = self._ahead = group.torch_group
+        self._exchange: Any = group.torch_group
+        self._ahead: Any = group.torch_group
         if device.type == "cuda":
             ranks = None if parent is None else dist.get_process_group_ranks(parent)
             self._exchange = dist.new_group(ranks, timeout=group.limit, backend="nccl")
             self._ahead = dist.new_group(ranks, timeout=group.limit, backend="nccl")
+        let_go_at_exit(self, "_exchange", "_ahead")
 
     def call(self, name: str) -> AbstractContextManager[None]:
         """All that is said to others meanwhile belongs to a call of this name."""

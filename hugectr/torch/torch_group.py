@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import atexit
 import struct
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -30,6 +32,29 @@ _ABORTED = "aborted"
 _ABORTED_NAME = _ABORTED.encode().ljust(64, b"\0")
 #: Seconds that a process which can not go on tries to say so.
 _FAREWELL = 5
+
+
+#: What has groups of torch.distributed, and under which names.
+_holders: list[tuple[weakref.ref[object], tuple[str, ...]]] = []
+
+
+def let_go_at_exit(holder: object, *names: str) -> None:
+    """Has a holder of groups give them back before the interpreter ends.
+
+    A group whose last holder goes with the interpreter has threads until then: one that lets go of
+    a tensor asks for Python's lock, for which an interpreter that ends aborts the program
+    ("terminate called without an active exception"), or is joined by who has the lock.
+    """
+    _holders[:] = [each for each in _holders if each[0]() is not None]
+    _holders.append((weakref.ref(holder), names))
+
+
+@atexit.register
+def _let_go() -> None:
+    for holder_of, names in _holders:
+        holder = holder_of()
+        for name in names if holder is not None else ():
+            setattr(holder, name, None)
 
 
 @cache
@@ -87,11 +112,12 @@ class TorchGroup:
         #: How long processes wait for each other.
         self.limit = time_limit(parent)
         #: The torch.distributed group itself.
-        self.torch_group = dist.new_group(
+        self.torch_group: Any = dist.new_group(
             None if parent is None else dist.get_process_group_ranks(parent),
             timeout=self.limit,
             backend="gloo",
         )
+        let_go_at_exit(self, "torch_group", "_parent")
         self.rank: int = dist.get_rank(self.torch_group)
         self.size: int = dist.get_world_size(self.torch_group)
         self._call = ""

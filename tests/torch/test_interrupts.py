@@ -15,6 +15,14 @@ import torch
 import hugectr.torch as ht
 
 
+@pytest.fixture(autouse=True)
+def _interrupts_come():
+    """Also where whoever began these tests had them ignore interrupts, as a shell does with `&`."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Interrupting:
     """A core that is interrupted as soon as one of its calls has returned."""
 

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How processes of a job end: nothing of theirs waits for an interpreter that is going."""
+
+import atexit
+import weakref
+
+import torch
+import torch.distributed as dist
+from process_jobs import run_job
+
+import hugectr
+import hugectr.torch as ht
+
+
+def gives_groups_back(folder):
+    """Of the groups of a collection that goes with the interpreter, at its exit."""
+    adagrad = hugectr.CreateOptimizer(hugectr.Optimizer_t.AdaGrad, hugectr.Update_t.Local)
+    own = dist.new_group()
+    before = set(dist.distributed_c10d._world.pg_map)
+    collection = ht.EmbeddingBagCollection([ht.TableConfig("t", 4)], adagrad, process_group=own)
+    made = [weakref.ref(each) for each in set(dist.distributed_c10d._world.pg_map) - before]
+    assert made
+    rows = collection.optimizer(lr=0.1)
+    collection({"t": torch.tensor([[1, 2]])}).values().sum().backward()
+    rows.step()
+    for group in list(map(lambda ref: ref(), made)):
+        dist.destroy_process_group(group)
+    del group
+    assert all(ref() is not None for ref in made), "the collection has them"
+    atexit._run_exitfuncs()
+    assert all(ref() is None for ref in made)
+    return len(made)
+
+
+def test_groups_are_given_back_before_the_interpreter_ends(tmp_path):
+    assert run_job(gives_groups_back, tmp_path) == [1, 1]
