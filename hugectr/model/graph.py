@@ -322,7 +322,8 @@ class Graph:
             spec["placement_device"] = devices.get(name, placement.device or 0)
             spec["frequent"] = self._frequent.get(name, placement.frequent or [])
         if placement is not None and name in (self._planned or {}):
-            rows = rows_of_plan(embedding, placement.kind, self.solver)
+            slots = self._slots(embedding)
+            rows = rows_of_plan(embedding, placement.kind, self.solver, slots)
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
         spec["wire"] = embedding.wire or self.solver.wire or "own"
         if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them

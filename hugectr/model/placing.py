@@ -112,7 +112,7 @@ def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list
     return found
 
 
-def rows_of_plan(table: SparseEmbedding, kind: str, solver: Solver) -> int:
+def rows_of_plan(table: SparseEmbedding, kind: str, solver: Solver, slots: int) -> int:
     """Rows that a device may have of a table that is placed by a plan, which deals the budget of
     all devices together; 0: no bound.
 
@@ -122,9 +122,14 @@ def rows_of_plan(table: SparseEmbedding, kind: str, solver: Solver) -> int:
     kind : str
         Its placement. Rare rows of a hybrid are by key, and its frequent ones no more than these.
     solver : Solver
+    slots : int
+        Of a sample: by slot, the device that has most of them has their part of the rows.
     """
-    split = kind in ("by_key", "by_slot", "hybrid")
-    return table.rows_per_gpu * (1 if split else solver.num_devices)
+    if kind in ("by_key", "hybrid"):
+        return table.rows_per_gpu
+    devices = solver.num_devices
+    most = -(-slots // devices) if kind == "by_slot" else slots
+    return -(-table.rows_per_gpu * devices * most // slots)
 
 
 def machine_of(solver: Solver, machine: str | None = None) -> Machine:

@@ -23,7 +23,7 @@ def gives_groups_back(folder):
     rows = collection.optimizer(lr=0.1)
     collection({"t": torch.tensor([[1, 2]])}).values().sum().backward()
     rows.step()
-    for group in list(map(lambda ref: ref(), made)):
+    for group in [ref() for ref in made]:
         dist.destroy_process_group(group)
     del group
     assert all(ref() is not None for ref in made), "the collection has them"

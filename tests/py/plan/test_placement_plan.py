@@ -366,3 +366,38 @@ def test_sampled_keys_are_those_of_the_data():
         first = len(set(rows)) / max(1, len(rows))
         assert load.distinct == pytest.approx(first, abs=0.15)
         assert load.distinct <= load.distinct_of_device + 1e-9
+
+
+@pytest.mark.parametrize(("slots", "most"), [(1, 2000), (3, 1334), (4, 1000)])
+def test_by_slot_of_a_plan_has_room_for_the_slots_of_the_fullest_device(tmp_path, slots, most):
+    """A budget of 1,000 rows a device is one of 2,000, of which a device has those of its slots."""
+    plan = tmp_path / "plan.json"
+    table = {"name": "t", "kind": "by_slot"}
+    plan.write_text(json.dumps({"format": FORMAT, "version": 1, "tables": [table]}))
+    keys = np.arange(64 * slots).reshape(64, slots)
+    data = hugectr.data.from_arrays(np.arange(64) % 2, None, {"keys": keys})
+    model = hugectr.Model(
+        hugectr.CreateSolver(
+            batchsize=16, batchsize_eval=16, device="cpu", vvgpu=[[0, 1]], plan=str(plan),
+            i64_input_key=True, seed=1,
+        ),
+        hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, data, eval_source=data),
+        hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD),
+    )  # fmt: skip
+    params = [hugectr.DataReaderSparseParam("keys", 1, True, slots)]
+    model.add(hugectr.Input(1, "label", 0, "dense", params))
+    model.add(hugectr.SparseEmbedding(
+        LOCALIZED, 0, 4, "sum", "t", "keys", max_vocabulary_size_per_gpu=1000
+    ))  # fmt: skip
+    kinds, wide = hugectr.Layer_t, 4 * slots
+    for layer in (
+        hugectr.DenseLayer(kinds.Reshape, ["t"], ["flat"], leading_dim=wide),
+        hugectr.DenseLayer(kinds.InnerProduct, ["flat"], ["fc"], num_output=1),
+        hugectr.DenseLayer(kinds.BinaryCrossEntropyLoss, ["fc", "label"], ["loss"]),
+    ):
+        model.add(layer)
+    model.compile()
+    numbers = np.arange(most)  # of slot 0, on the first device with the slots 0, 2
+    model.set_table_rows("t", numbers, np.zeros((most, 4), np.float32), np.zeros(most, np.int64))
+    with pytest.raises(hugectr.OutOfMemory):
+        model.set_table_rows("t", [10**6], np.zeros((1, 4), np.float32), [0])
