@@ -25,9 +25,15 @@ def log_compiled(graph: Graph, device: str) -> None:
     for i in solver.vvgpu[0]:
         log.info(f"Device {i}: {'CPU (virtual device)' if device == 'cpu' else 'CUDA'}")
     log.info(f"num of DataReader workers: {graph.reader_params.num_workers}")
-    for embedding in graph.embeddings:
-        rows = (0 if graph.etc.is_used else embedding.rows_per_gpu) or "unbounded"
-        log.info(f"max_vocabulary_size_per_gpu_={rows} ({embedding.sparse_embedding_name})")
+    tables = zip(graph.embeddings, graph.to_spec()["embeddings"], strict=True)
+    for (embedding, spec), table in zip(tables, graph.session.tables(), strict=True):
+        name = embedding.sparse_embedding_name
+        of_plan = spec["max_vocabulary_size_per_gpu"]  # where a plan places it
+        own = 0 if graph.etc.is_used else embedding.rows_per_gpu
+        rows = (own and of_plan) or own or "unbounded"
+        log.info(f"max_vocabulary_size_per_gpu_={rows} ({name})")
+        if solver.num_devices > 1:
+            log.info(f"Embedding {name}: placed {table.placement()}")
     warn_of_small_scale(solver.loss_scale)
     if device == "cpu" and solver.use_mixed_precision:
         log.warning(

@@ -228,7 +228,9 @@ class Memory:
         embedding : str
             Its ``sparse_embedding_name``.
         device, stream
-            As for the class. A row is on one device only.
+            As for the class. By key, by slot and on one device a row is on one device only; a
+            replicated table has all rows on each, and one by column a part of each vector. Of a
+            hybrid the rare rows are shown: ``Model.embedding`` gives the vector of any key.
 
         Returns
         -------

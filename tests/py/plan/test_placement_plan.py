@@ -290,7 +290,7 @@ def test_plans_of_other_models_are_refused(tmp_path):
     assert LOCALIZED in {table.kind for table in tables}
 
 
-def test_a_hybrid_of_a_plan_has_its_share_of_the_budget(tmp_path):
+def test_a_hybrid_of_a_plan_has_its_share_of_the_budget(tmp_path, capfd):
     """Its rare rows are by key, so that all devices together hold no more than by any placement."""
     rows, samples = 3000, 6000
     keys = np.concatenate([np.arange(rows), np.zeros(samples - rows, np.int64)])
@@ -325,9 +325,12 @@ def test_a_hybrid_of_a_plan_has_its_share_of_the_budget(tmp_path):
         model.compile()
         return model
 
-    for kind in ("by_key", "hybrid", "replicated"):
+    for kind, budget in {"by_key": 500, "hybrid": 500, "replicated": 2000}.items():
         model = model_of(kind)
         assert model.session.tables()[0].placement() == kind
+        said = capfd.readouterr().out
+        assert f"Embedding emb: placed {kind}" in said
+        assert f"max_vocabulary_size_per_gpu_={budget} (emb)" in said
         frequent = int(kind == "hybrid")  # key 0
         assert model.table_stats()[0]["max_rows"] == 4 * 500 + frequent
         with pytest.raises(hugectr.OutOfMemory, match=r"needs \d+ rows and may have") as refused:
