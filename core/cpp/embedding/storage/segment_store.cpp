@@ -27,7 +27,8 @@ std::size_t most_segments(const StoreSettings& settings) {
   const std::size_t most = settings.max_bytes / settings.segment_bytes;
   HCTR_CHECK(most >= kLeastSegments, "table '", settings.table, "': ", settings.max_bytes,
              " bytes of disk are too few; with segments of ", settings.segment_bytes,
-             " the least is ", kLeastSegments * settings.segment_bytes);
+             " the least is ", kLeastSegments * settings.segment_bytes,
+             " for each table and device (a solver's memory= is dealt over them)");
   return most;
 }
 

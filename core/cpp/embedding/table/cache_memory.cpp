@@ -89,12 +89,20 @@ FoundPlaces::FoundPlaces(const std::shared_ptr<MemoryResource>& memory, const st
 OutOfMemory too_few_places(const std::string& table, DeviceId device, std::size_t needed,
                            std::size_t keys, std::size_t most_places, std::size_t row_bytes) {
   // What this batch needs would be too little for the next one.
-  const std::size_t enough = std::max(needed, 2 * keys) * (row_bytes + kBytesBesidePlace);
+  const std::size_t places = std::max(needed, 2 * keys);
+  const std::size_t enough = places * (row_bytes + kBytesBesidePlace);
+  std::string of_solver;
+  if (most_places > 0) {
+    const std::size_t percent = (100 * places + most_places - 1) / most_places;
+    of_solver = concat(" (", percent,
+                       " % of what it has: as much more of CreateSolver(memory=), "
+                       "where it has a part of that)");
+  }
   return OutOfMemory(concat("embedding '", table, "' on ", to_string(device), " needs ", needed,
                             " rows in device memory for this batch and those under way, and has "
                             "places for ",
-                            most_places, ": give it Memory(device=) of at least ", enough,
-                            " bytes, which hold any two batches of ", keys,
+                            most_places, ": give it Memory(device=) of at least ", enough, " bytes",
+                            of_solver, ", which hold any two batches of ", keys,
                             " keys there, as this one has, or use a smaller batch or more "
                             "devices"));
 }
