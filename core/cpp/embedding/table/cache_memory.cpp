@@ -101,9 +101,10 @@ OutOfMemory too_few_places(const std::string& table, DeviceId device, std::size_
   return OutOfMemory(concat("embedding '", table, "' on ", to_string(device), " needs ", needed,
                             " rows in device memory for this batch and those under way, and has "
                             "places for ",
-                            most_places, ": give it Memory(device=) of at least ", enough, " bytes",
-                            of_solver, ", which hold any two batches of ", keys,
-                            " keys there, as this one has, or use a smaller batch or more "
+                            most_places, ": give it Memory(device=) of at least ", enough,
+                            " bytes, which hold any two batches of ", keys,
+                            " keys there, as this one has", of_solver,
+                            ", or use a smaller batch or more "
                             "devices"));
 }
 
