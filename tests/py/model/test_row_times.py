@@ -97,6 +97,23 @@ def test_rows_are_evicted_by_their_time(rng):
     assert set(rows_of(model, 0)[0]) == set(account.rows) - old - undated
 
 
+def test_rows_of_time_0_go(rng):
+    """What pipelines fill in is 1970; a sample without a key has no time, and its rows stay."""
+    data = timed_stream(rng, 6, missing=0.0)
+    zeros = rng.random(len(data["times"])) < 0.3
+    data["time"][0][zeros] = 0
+    model = build(data, {**LIVES["ttl"], "evict_every": 3, "ttl": 10_000_000})
+    for _ in range(2):
+        assert model.train()
+    filled = {key for key in data["ones"][: 2 * BATCH][zeros[: 2 * BATCH]].reshape(-1).tolist()}
+    dated = {key for key in data["ones"][: 2 * BATCH][~zeros[: 2 * BATCH]].reshape(-1).tolist()}
+    assert filled - dated
+    assert {key for _, key in rows_of(model, 0)[0]} == filled | dated
+    assert model.train()
+    dated |= {key for key in data["ones"][: 3 * BATCH][~zeros[: 3 * BATCH]].reshape(-1).tolist()}
+    assert {key for _, key in rows_of(model, 0)[0]} == dated
+
+
 @pytest.mark.parametrize("time", [-5, NOW * 1000])
 def test_times_that_are_none_are_refused(time, rng):
     data = timed_stream(rng, 4, missing=0.0)
