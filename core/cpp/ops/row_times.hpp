@@ -20,9 +20,9 @@ HCTR_HD inline std::uint32_t time_of_key(Key key) {
   return static_cast<std::uint32_t>(time < 0 || time > last ? last : time);
 }
 
-/// times[i] := the latest of keys[row_offsets[i] .. row_offsets[i + 1]), 0 without any; one that is 0
-/// counts as 1, one that is negative or above 2^32 - 1 as 2^32 - 1. keys (n) uint32 or int64; row_offsets (B + 1)
-/// uint32; times (B) uint32. Overwrites. Deterministic.
+/// times[i] := the latest of keys[row_offsets[i] .. row_offsets[i + 1]), 0 without any; one that is
+/// 0 counts as 1, one that is negative or above 2^32 - 1 as 2^32 - 1. keys (n) uint32 or int64;
+/// row_offsets (B + 1) uint32; times (B) uint32. Overwrites. Deterministic.
 struct HCTR_API SampleTimes {
   static constexpr const char* kName = "sample_times";
   TensorRef keys, row_offsets, times;

@@ -105,12 +105,12 @@ def test_rows_of_time_0_go(rng):
     model = build(data, {**LIVES["ttl"], "evict_every": 3, "ttl": 10_000_000})
     for _ in range(2):
         assert model.train()
-    filled = {key for key in data["ones"][: 2 * BATCH][zeros[: 2 * BATCH]].reshape(-1).tolist()}
-    dated = {key for key in data["ones"][: 2 * BATCH][~zeros[: 2 * BATCH]].reshape(-1).tolist()}
+    filled = set(data["ones"][: 2 * BATCH][zeros[: 2 * BATCH]].reshape(-1).tolist())
+    dated = set(data["ones"][: 2 * BATCH][~zeros[: 2 * BATCH]].reshape(-1).tolist())
     assert filled - dated
     assert {key for _, key in rows_of(model, 0)[0]} == filled | dated
     assert model.train()
-    dated |= {key for key in data["ones"][: 3 * BATCH][~zeros[: 3 * BATCH]].reshape(-1).tolist()}
+    dated |= set(data["ones"][: 3 * BATCH][~zeros[: 3 * BATCH]].reshape(-1).tolist())
     assert {key for _, key in rows_of(model, 0)[0]} == dated
 
 
@@ -144,7 +144,7 @@ def check_cure(model, data, said):
 
 @pytest.mark.parametrize("time", [-5, NOW * 1000])
 def test_rows_do_not_go_by_a_time_that_is_none(time, rng, tmp_path):
-    """Also where it came with a checkpoint: what it makes of the clock would take all the others."""
+    """Also where it came with a checkpoint: by the clock that it makes all others would go."""
     data = timed_stream(rng, 4, missing=0.0)
     data["time"][0][BATCH + 3] = time
     life = {**LIVES["ttl"], "evict_every": 100}
@@ -157,7 +157,7 @@ def test_rows_do_not_go_by_a_time_that_is_none(time, rng, tmp_path):
     before = rows_of(model, 0)[0]
     for where in ({"older_than": 86_400}, {"older_than": 0, "admitted": True}):
         with pytest.raises(
-            hugectr.InvalidArgument, match="beyond 2106.*whole seconds since 1970"
+            hugectr.InvalidArgument, match=r"beyond 2106.*whole seconds since 1970"
         ) as refused:
             model.evict("one", where=where)
         assert rows_of(model, 0)[0] == before

@@ -282,8 +282,8 @@ std::int64_t latest_time(const TableParts& parts, IProcessGroup* processes) {
              "' has times that are negative or beyond 2106-02-07, which ",
              rows_without_a_sound_time(parts, processes),
              " rows have: they must be whole seconds since 1970, not milliseconds. Mend the data, "
-             "and remove these rows: model.evict('", spec.name,
-             "', where=lambda use: use.last_step >= 2**32 - 1)"));
+             "and remove these rows: model.evict('",
+             spec.name, "', where=lambda use: use.last_step >= 2**32 - 1)"));
 }
 
 ChosenRows stale_candidates(const TableParts& parts, std::int64_t now) {
