@@ -18,6 +18,7 @@ from hugectr._core_collection import (
     TableParams as TableParams,
     TableSharing as TableSharing,
 )
+from hugectr._core_folder import HeldFolder as HeldFolder
 from hugectr._core_serving import (
     LivePredictor as LivePredictor,
     Predictor as Predictor,

@@ -16,6 +16,7 @@ from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
+from posix.unistd cimport close as posix_close
 
 from hugectr._decl.base cimport (
     CppDeviceId,
@@ -57,6 +58,7 @@ from hugectr._decl.specs cimport *
 import _thread
 import atexit
 import collections
+import fcntl
 import functools
 import itertools
 import os
@@ -127,6 +129,7 @@ for _error in (InvalidArgument, OutOfMemory, DeviceError, DataError, CommError, 
 
 
 include "_decl/turns.pxi"
+include "_decl/held_folder.pxi"
 include "_decl/arrays.pxi"
 include "_decl/catalogues.pxi"
 include "_decl/specs.pxi"

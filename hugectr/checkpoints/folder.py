@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hugectr._core import HeldFolder
 from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints import schema_files
@@ -154,13 +155,13 @@ def write(
         raise InvalidArgument(f"{folder}: the processes are at different steps {steps}")
     run = snapshot.fields.get("run")
     writer = Writer(run, resumed_in, copies=run is None, ways=ways)
-    with contextlib.ExitStack() as stack:
+    with HeldFolder() as held, contextlib.ExitStack() as stack:
         own: list[Publication] = []  # of process 0 alone
 
         chain = snapshot.fields.get("chain", [])
 
         def begin() -> tuple[Path, list[int] | None]:
-            own.append(stack.enter_context(Publication(folder, step, writer)))
+            own.append(stack.enter_context(Publication(folder, step, writer, held)))
             return own[0].work, own[0].plan_removal(keep_last, chain)
 
         work, listed = from_root(group, begin)

@@ -15,9 +15,11 @@ import json
 import os
 import socket
 import time
+import weakref
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from hugectr._core import HeldFolder
 from hugectr.base.errors import InvalidArgument
 
 #: File in the folder, as long as it is locked.
@@ -100,6 +102,9 @@ class FolderLock:
         Absolute, and there.
     run : str, optional
         Identity of the run, for the note.
+    held : HeldFolder, optional
+        What lets go of it at the end, also where ``release`` is not come to: a context around all
+        of this. None: one of its own, which goes with the lock.
 
     Attributes
     ----------
@@ -112,25 +117,27 @@ class FolderLock:
         When another writer, of this process or any other, has it.
     """
 
-    def __init__(self, folder: Path, run: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, run: str | None = None, held: HeldFolder | None = None
+    ) -> None:
         self.folder = folder
-        self._pid = os.getpid()
-        self._note: int | None = None
-        self.handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        _open.add(self)
+        self._held = HeldFolder() if held is None else held
+        _open.add(self._held)
         try:
+            self.handle = self._held.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             if not self._try(self.handle):
                 self._lock_note()
+            self._held.locked(NOTE)
             with contextlib.suppress(OSError):  # for messages; a full disk is found out elsewhere
                 self._write_note(run)
         except BaseException:
-            self._close()
+            self._held.let_go()
             raise
 
     @property
     def is_mine(self) -> bool:
         """Whether this process took it; one that was forked off did not."""
-        return self._pid == os.getpid()
+        return self._held.is_mine()
 
     def _try(self, handle: int) -> bool:
         """Lock a handle; False when there are no locks for such."""
@@ -149,11 +156,10 @@ class FolderLock:
         while True:
             is_new = True
             try:
-                note = os.open(NOTE, flags | os.O_EXCL, 0o666, dir_fd=self.handle)
+                note = self._held.open(NOTE, flags | os.O_EXCL, dir_fd=self.handle)
             except FileExistsError:
                 is_new = False
-                note = os.open(NOTE, flags, 0o666, dir_fd=self.handle)
-            self._note = note
+                note = self._held.open(NOTE, flags, dir_fd=self.handle)
             if not self._try(note) and not is_new:
                 owner = self._owner()
                 if owner is None or not owner.is_gone():
@@ -163,8 +169,7 @@ class FolderLock:
                 found = os.stat(NOTE, dir_fd=self.handle)
                 if os.path.samestat(found, os.fstat(note)):
                     return
-            os.close(note)  # that of an owner who has just ended
-            self._note = None
+            self._held.close(note)  # that of an owner who has just ended
 
     def _write_note(self, run: str | None) -> None:
         text = json.dumps(asdict(Owner.self(run))).encode()
@@ -197,28 +202,16 @@ class FolderLock:
 
     def release(self) -> None:
         """Give it back; what was forked off has nothing to give back."""
-        if not self.is_mine or self not in _open:
-            return
-        with contextlib.suppress(OSError):
-            os.unlink(NOTE, dir_fd=self.handle)
-        with contextlib.suppress(OSError):
-            fcntl.flock(self.handle, fcntl.LOCK_UN)  # copies of the handle may live on
-        self._close()
-
-    def _close(self) -> None:
-        _open.discard(self)
-        for handle in (self._note, self.handle):
-            if handle is not None:
-                os.close(handle)
+        self._held.let_go()
 
 
-_open: set[FolderLock] = set()
+_open: weakref.WeakSet[HeldFolder] = weakref.WeakSet()
 
 
 def _forget() -> None:
     """In a child: else it would hold its parent's locks, also when that is dead."""
-    for lock in list(_open):
-        lock._close()
+    for held in list(_open):
+        held.let_go()
 
 
 os.register_at_fork(after_in_child=_forget)

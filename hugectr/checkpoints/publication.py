@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hugectr._core import HeldFolder
 from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.base.exchange import exchange
@@ -60,6 +61,8 @@ class Publication:
         Of checkpoints; made when it is not there.
     step : int
     writer : Writer
+    held : HeldFolder
+        A context around this one: what lets go of the folder whatever interrupts this.
 
     Attributes
     ----------
@@ -74,16 +77,16 @@ class Publication:
         When somebody else is saving there, or the folder is another run's.
     """
 
-    def __init__(self, folder: Path, step: int, writer: Writer) -> None:
+    def __init__(self, folder: Path, step: int, writer: Writer, held: HeldFolder) -> None:
         self.folder = Path(os.path.abspath(folder))
         self.target = step_folder(self.folder, step)
         self.work = self.folder / f"{_HIDDEN}{self.target.name}-{uuid.uuid4().hex[:8]}"
         self._step, self._writer = step, writer
         self._keep_last = 0
         self._beyond: list[Path] = []  # that go when it is published
-        self._work = -1
+        self._held = held
         _make_folder(self.folder)
-        self._lock = FolderLock(self.folder, writer.run)
+        self._lock = FolderLock(self.folder, writer.run, held)
         self._handle = self._lock.handle
         try:
             check_owner(self.folder, step, writer)
@@ -105,16 +108,13 @@ class Publication:
         """Remove what was not published, and let others write."""
         if not self._lock.is_mine:
             return  # forked off the writer
-        if self._work >= 0:
-            os.close(self._work)
-            self._work = -1
         with contextlib.suppress(OSError):
             self._remove(self.work.name)
         self._lock.release()
 
     def _open(self, name: str) -> int:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        return os.open(name, flags, dir_fd=self._handle)
+        return self._held.open(name, flags, dir_fd=self._handle)
 
     def _clear(self) -> None:
         """What writers left that were killed: who holds the lock is the only one alive."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hugectr._core import row_owners
+from hugectr._core import HeldFolder, row_owners
 from hugectr.checkpoints import schema_files
 from hugectr.checkpoints.chunks import (
     CHUNK,
@@ -116,7 +116,8 @@ def reshard(path: Path, folder: Path, shards: int) -> Path:
     links = links_of(path)
     manifest = links[-1][1]
     writer = Writer(manifest.get("run"), path.resolve().parent, copies=True)
-    with Publication(folder, manifest["step"], writer) as publication:
+    step = manifest["step"]
+    with HeldFolder() as held, Publication(folder, step, writer, held) as publication:
         content = _write_files(links, publication.work, shards)
         fields = {
             name: value
@@ -124,7 +125,7 @@ def reshard(path: Path, folder: Path, shards: int) -> Path:
             if name not in ("tables", "gone", "files", "crc32", "chain", "chain_crc32")
         }
         publication.publish(fields | content)
-    return step_folder(folder, manifest["step"])
+    return step_folder(folder, step)
 
 
 def _write_files(links: list[Link], work: Path, shards: int) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class RowUse:
         Where slots are part of what makes a row another row.
     last_step : ndarray of int64
         The step that used it last; of a table with a ``ttl_column`` the latest time of the samples
-        that used it, 0: not known.
+        that used it, 0: not known, 2**32 - 1: one of them was negative or beyond 2106.
     uses : ndarray of float64
         Steps that used it; of a table with ``decay`` as they counted in the last of them.
     admitted : ndarray of bool
@@ -94,7 +94,9 @@ class Forgetting:
         ------
         InvalidArgument
             For an unknown table, keys that are no ints (floats, masks, texts), a key or slot it can
-            not have, or a ``where`` that says nothing.
+            not have, or a ``where`` that says nothing. For ``older_than`` of a table whose
+            ``ttl_column`` had times that are none: no row goes, and the message says how those rows
+            do.
         """
         names = self._state.table_names
         if table not in names:
@@ -116,21 +118,30 @@ class Forgetting:
                     "give it evict= or admit_after=, or name the rows by keys"
                 )
             use = self._use_of(own)
-            mask = _mask(where, use, self._state.session.step() if clock is None else clock)
+            now = self._state.session.step()
+            if clock is not None:
+                now, unsound = clock
+                if unsound and isinstance(where, Mapping) and "older_than" in where:
+                    raise _no_clock(table, unsound)
+            mask = _mask(where, use, now)
             slots = None if use.slot_ids is None else use.slot_ids[mask]
             return own.erase(use.keys[mask], slots)
 
         return sum(together(self._state.group, erase))
 
-    def _clock(self, table: Any) -> int | None:
-        """The latest time that rows of the table have in the whole job; None: they have none."""
+    def _clock(self, table: Any) -> tuple[int, int] | None:
+        """The latest time that rows of the table have in the whole job, and how many have one that
+        is none; None: rows have no times.
+        """
         if "timed_score" not in table.parts():
             return None
 
-        def own() -> int:
-            return int((table.scores(table.order()) & _STEPS).max(initial=0))
+        def own() -> tuple[int, int]:
+            times = table.scores(table.order()) & _STEPS
+            return int(times.max(initial=0)), int(np.count_nonzero(times == _STEPS))
 
-        return max(together(self._state.group, own))
+        latest, unsound = zip(*together(self._state.group, own), strict=True)
+        return max(latest), sum(unsound)
 
     @staticmethod
     def _use_of(table: Any) -> RowUse:
@@ -166,6 +177,16 @@ def _named_rows(
             "the keys"
         )
     return named, check_row_slots("Model.evict: slot_ids", slot_ids, len(named))
+
+
+def _no_clock(table: str, unsound: int) -> InvalidArgument:
+    """As training's next look says it (``core/cpp/embedding/life/row_choice.cpp``)."""
+    return InvalidArgument(
+        f"Model.evict: where['older_than']: the ttl_column of table {table!r} has times that are "
+        f"negative or beyond 2106-02-07, which {unsound} rows have: they must be whole seconds "
+        "since 1970, not milliseconds. Mend the data, and remove these rows: "
+        f"model.evict({table!r}, where=lambda use: use.last_step >= 2**32 - 1)"
+    )
 
 
 def _mask(where: Where, use: RowUse, now: int) -> npt.NDArray[np.bool_]:

@@ -144,6 +144,9 @@ PlannedBatch PlanAhead::plan_next() {
   } catch (const std::bad_alloc&) {
     keep_unplanned(batch, slot);
     throw;
+  } catch (const DataError&) {  // of a disk that rows lie on: the reader's have no batch
+    keep_unplanned(batch, slot);
+    throw;
   } catch (...) {
     tables_.drop_plan(slot);
     reader_.release(batch);

@@ -10,17 +10,19 @@
 namespace hugectr {
 
 /// The time that a key of a time column says: itself, or what none has where it is negative or
-/// does not fit.
+/// does not fit. Never 0, which says that no time is known: a key of 0, as who fills gaps writes
+/// it, is a second later.
 template <class Key>
 HCTR_HD inline std::uint32_t time_of_key(Key key) {
   const auto time = static_cast<std::int64_t>(key);
   const auto last = static_cast<std::int64_t>(kLastScoredStep);
+  if (time == 0) return 1;
   return static_cast<std::uint32_t>(time < 0 || time > last ? last : time);
 }
 
 /// times[i] := the latest of keys[row_offsets[i] .. row_offsets[i + 1]), 0 without any; one that is
-/// negative or above 2^32 - 1 counts as 2^32 - 1. keys (n) uint32 or int64; row_offsets (B + 1)
-/// uint32; times (B) uint32. Overwrites. Deterministic.
+/// 0 counts as 1, one that is negative or above 2^32 - 1 as 2^32 - 1. keys (n) uint32 or int64;
+/// row_offsets (B + 1) uint32; times (B) uint32. Overwrites. Deterministic.
 struct HCTR_API SampleTimes {
   static constexpr const char* kName = "sample_times";
   TensorRef keys, row_offsets, times;

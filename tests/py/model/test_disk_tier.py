@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -199,6 +200,34 @@ def test_a_full_disk_stops_training_and_it_goes_on(tmp_path):
     assert_same_rows(few, plain)
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_folder_that_is_away_stops_training_and_it_goes_on(tmp_path, devices):
+    """As a mount that is gone for a while: no new segment can be made, and no batch is left out."""
+    steps = 300
+    setup = setup_of(steps, optimizer="Adam", d=64, devices=devices)
+    here, away = tmp_path / "rows", tmp_path / "away"
+    plain, few = make_model(setup), make_model(on_disk(setup, here, host=4 * FEW, disk="16MB"))
+    found = course(few, 8)
+    here.rename(away)
+    for _ in range(3):  # not dropped at any
+        with pytest.raises(hugectr.DataError, match=r"emb.*can not open '.*rows/.*\.rows'"):
+            train_into(few, found, steps - len(found))
+    assert len(found) < steps / 2
+    losses = course(plain, len(found))
+    assert found == losses
+    away.rename(here)
+    for _ in range(2 * devices):  # errors of writing behind and of the sweep that nobody has heard
+        with contextlib.suppress(hugectr.DataError):
+            few.evaluate()
+    few.save(tmp_path / "run")
+    rest = course(plain, steps - len(losses))
+    assert course(few, len(rest)) == rest
+    assert_same_rows(few, plain)
+    again = make_model(setup)
+    again.resume(tmp_path / "run")
+    assert course(again, len(rest)) == rest
+
+
 @pytest.mark.parametrize("damage", ["byte", "cut", "gone"])
 def test_damaged_segments_are_named(tmp_path, damage):
     setup = setup_of(300)
@@ -221,8 +250,14 @@ def test_damaged_segments_are_named(tmp_path, damage):
         return
     with pytest.raises(hugectr.DataError, match=r"emb.*\.rows', byte \d+.*checkpoint"):
         train_into(model, [], 200)
+    step = model.session.step()
+    with pytest.raises(hugectr.DataError, match=r"emb.*\.rows', byte \d+.*checkpoint"):
+        model.train()  # no batch is left out
+    assert model.session.step() == step
     with pytest.raises(hugectr.DataError):
         rows_of(model)
+    with pytest.raises(hugectr.DataError, match="nothing is saved"):
+        model.save(tmp_path / "saved")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that go by a time column of the data: those that a plain account lets go."""
 
+import re
+
 import numpy as np
 import pytest
 from oracle.row_lives import Lives
@@ -95,16 +97,73 @@ def test_rows_are_evicted_by_their_time(rng):
     assert set(rows_of(model, 0)[0]) == set(account.rows) - old - undated
 
 
+def test_rows_of_time_0_go(rng):
+    """What pipelines fill in is 1970; a sample without a key has no time, and its rows stay."""
+    data = timed_stream(rng, 6, missing=0.0)
+    zeros = rng.random(len(data["times"])) < 0.3
+    data["time"][0][zeros] = 0
+    model = build(data, {**LIVES["ttl"], "evict_every": 3, "ttl": 10_000_000})
+    for _ in range(2):
+        assert model.train()
+    filled = set(data["ones"][: 2 * BATCH][zeros[: 2 * BATCH]].reshape(-1).tolist())
+    dated = set(data["ones"][: 2 * BATCH][~zeros[: 2 * BATCH]].reshape(-1).tolist())
+    assert filled - dated
+    assert {key for _, key in rows_of(model, 0)[0]} == filled | dated
+    assert model.train()
+    dated |= set(data["ones"][: 3 * BATCH][~zeros[: 3 * BATCH]].reshape(-1).tolist())
+    assert {key for _, key in rows_of(model, 0)[0]} == dated
+
+
 @pytest.mark.parametrize("time", [-5, NOW * 1000])
 def test_times_that_are_none_are_refused(time, rng):
     data = timed_stream(rng, 4, missing=0.0)
     data["time"][0][BATCH + 3] = time
-    model = build(data, LIVES["ttl"])
+    model = build(data, LIVES["ttl"], devices=2)
     assert model.train()
     with pytest.raises(
         hugectr.InvalidArgument, match=r"'time'.*whole seconds since 1970, not milli"
-    ):
+    ) as refused:
         model.train()
+    check_cure(model, data, str(refused.value))
+    assert model.train()
+
+
+def check_cure(model, data, said):
+    """Rows of the sample that has no time are counted; the call that the message names takes them,
+    and no others.
+    """
+    bad = set(data["ones"][BATCH + 3].tolist())
+    before = {key for _, key in rows_of(model, 0)[0]}
+    assert f"which {len(bad)} rows have" in said
+    cure = re.search(r"model\.evict\('one', (where=lambda .*\))", said)
+    assert cure[1] == "where=lambda use: use.last_step >= 2**32 - 1)"
+    for table in ("one", "two"):
+        assert model.evict(table, where=lambda use: use.last_step >= 2**32 - 1) > 0
+    assert {key for _, key in rows_of(model, 0)[0]} == before - bad
+
+
+@pytest.mark.parametrize("time", [-5, NOW * 1000])
+def test_rows_do_not_go_by_a_time_that_is_none(time, rng, tmp_path):
+    """Also where it came with a checkpoint: by the clock that it makes all others would go."""
+    data = timed_stream(rng, 4, missing=0.0)
+    data["time"][0][BATCH + 3] = time
+    life = {**LIVES["ttl"], "evict_every": 100}
+    trained = build(data, life, devices=2)
+    for _ in range(3):
+        assert trained.train()
+    trained.save(tmp_path)
+    model = build(timed_stream(rng, 4, missing=0.0), life)
+    model.resume(tmp_path)
+    before = rows_of(model, 0)[0]
+    for where in ({"older_than": 86_400}, {"older_than": 0, "admitted": True}):
+        with pytest.raises(
+            hugectr.InvalidArgument, match=r"beyond 2106.*whole seconds since 1970"
+        ) as refused:
+            model.evict("one", where=where)
+        assert rows_of(model, 0)[0] == before
+    assert model.evict("one", where={"fewer_uses_than": 1}) == 0  # asks no clock
+    check_cure(model, data, str(refused.value))
+    assert model.evict("one", where={"older_than": 86_400}) == 0
 
 
 @pytest.mark.parametrize(

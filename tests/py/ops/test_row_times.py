@@ -16,8 +16,9 @@ def test_the_time_of_a_sample_is_the_latest_it_has(rng, key_type, samples):
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
     low, high = (0, 2**32) if key_type is np.uint32 else (-(2**33), 2**34)
     keys = rng.integers(low, high, max(1, int(offsets[-1]))).astype(key_type)
+    keys[rng.random(len(keys)) < 0.3] = 0  # 1970, not "none"
     wanted = [
-        max((LAST if not 0 <= int(key) <= LAST else int(key) for key in keys[a:b]), default=0)
+        max((max(int(key), 1) if 0 <= int(key) <= LAST else LAST for key in keys[a:b]), default=0)
         for a, b in pairwise(offsets)
     ]
     times = np.full(samples, 7, np.uint32)

@@ -229,6 +229,28 @@ class RankSearch {
   Rank bound_{};
 };
 
+/// So many scores are looked at on the host at a time.
+constexpr std::size_t kScoresAtOnce = std::size_t{1} << 20;
+
+/// Rows of the job whose time is none. Collective.
+std::int64_t rows_without_a_sound_time(const TableParts& parts, IProcessGroup* processes) {
+  std::vector<std::int64_t> found{0};
+  std::vector<std::uint64_t> scores;
+  for (const auto& part : parts) {
+    const std::size_t rows = part->state().rows;
+    Stream& stream = part->gpu().plan_stream();
+    for (std::size_t begin = 0; begin < rows; begin += scores.size()) {
+      scores.resize(std::min(kScoresAtOnce, rows - begin));
+      stream.copy(scores.data(), part->scores(rows).ptr<std::uint64_t>() + begin,
+                  scores.size() * sizeof(std::uint64_t));
+      stream.synchronize();
+      found[0] += std::ranges::count(scores, kLastScoredStep, score_step);
+    }
+  }
+  sum_over(processes, found);
+  return found[0];
+}
+
 /// Ranks of rows that were last used in this step or before.
 Rank used_up_to(std::uint64_t step) { return {0, step, kHighest, kHighest}; }
 
@@ -253,12 +275,15 @@ std::int64_t latest_time(const TableParts& parts, IProcessGroup* processes) {
     processes->all_gather(&latest, sizeof latest, all.data());
     latest = *std::ranges::max_element(all);
   }
+  if (latest < static_cast<std::int64_t>(kLastScoredStep)) return latest;
   const TableSpec& spec = parts.front()->spec();
-  HCTR_CHECK(latest < static_cast<std::int64_t>(kLastScoredStep), parts.front()->owner(),
-             ": ttl_column '", spec.life.ttl_column,
-             "' has times that are negative or beyond 2106-02-07: they must be whole seconds since "
-             "1970, not milliseconds");
-  return latest;
+  throw InvalidArgument(
+      concat(parts.front()->owner(), ": ttl_column '", spec.life.ttl_column,
+             "' has times that are negative or beyond 2106-02-07, which ",
+             rows_without_a_sound_time(parts, processes),
+             " rows have: they must be whole seconds since 1970, not milliseconds. Mend the data, "
+             "and remove these rows: model.evict('",
+             spec.name, "', where=lambda use: use.last_step >= 2**32 - 1)"));
 }
 
 ChosenRows stale_candidates(const TableParts& parts, std::int64_t now) {
