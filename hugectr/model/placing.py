@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,9 +19,10 @@ from hugectr.model.calibration import Keys, frequent_keys
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.cost import Choice, Job
 from hugectr.plan.machine import Machine, machine_named, read_machine
-from hugectr.plan.placements import PlacementPlan, plan_placements
+from hugectr.plan.placements import PlacementPlan
+from hugectr.plan.planning import plan_placements
 from hugectr.plan.plan_file import plan_of_json, read_plan
-from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
+from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad, guessed_rows
 from hugectr.plan.tiers import Tiers
 from hugectr.processes.agreement import from_root
 from hugectr.spec.embedding import VECTOR_TYPES, SparseEmbedding
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Samples that keys are counted in.
 SAMPLES = 65536
+#: Rows of a table that nobody knows the size of, for each that its samples have.
+_UNSEEN = 20
 
 
 def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[str, Placement]:
@@ -159,7 +163,8 @@ def predict(
         As of ``machine_of``.
     rows : mapping of str to int, optional
         Rows to expect of a table. Else those of slot_size_array, or all that its budget allows, or
-        twenty times the distinct ones of the samples that were looked at.
+        twenty times the distinct ones of the samples that were looked at, and as many at least as a
+        batch needs.
     """
     solver = graph.solver
     wire = 2 if solver.use_mixed_precision else 4
@@ -178,7 +183,7 @@ def predict(
     plan = plan_placements(job, tables, fixed)
     for lacking in plan.lacking:
         log.warning(f"plan: {lacking}")
-    return plan
+    return replace(plan, notes=(*plan.notes, *guessed_rows(tables)))
 
 
 def predict_together(
@@ -245,10 +250,12 @@ def _load(
     budget = table.rows_per_gpu * solver.num_devices
     sized = sum(table.slot_size_array) if table.is_localized else 0
     optimizer = table.own_optimizer(graph.opt_params).optimizer_type
+    known = rows or sized or budget
+    least = math.ceil(solver.batchsize * keys * distinct)  # rows that a batch has
     widths = state_widths(optimizer, table.embedding_vec_size)
     return TableLoad(
         table.sparse_embedding_name,
-        rows or sized or budget or max(1, 20 * seen),
+        known or max(1, _UNSEEN * seen, least),
         table.embedding_vec_size,
         sum(hotness) if table.combiner == "concat" else len(hotness),
         max(keys, 1e-9),
@@ -258,6 +265,7 @@ def _load(
         _kinds(table, len(hotness), any(width == 1 for width in widths)),
         frequent,
         VECTOR_TYPES[table.vector_type],
+        rows_from="given" if known else "samples" if seen else "batch",
     )
 
 

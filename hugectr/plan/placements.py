@@ -14,11 +14,6 @@ import numpy as np
 from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
-from hugectr.plan.balance import spread
-from hugectr.plan.cost import PHASES, Choice, Cost, CostModel, Job, step_seconds
-from hugectr.plan.memory import size_for_people
-from hugectr.plan.search import Search, limits_of, rooms_of
-from hugectr.plan.table_load import KINDS, TableLoad
 
 FORMAT = "hugectr placements"
 VERSION = 1
@@ -93,6 +88,8 @@ class PlacementPlan:
         Of the time of planning without what is fixed, what the step beside it is longer by.
     lacking : tuple of str
         Where there is no room for it, and how many bytes lack; empty: nowhere.
+    notes : tuple of str
+        What was not known, and taken to be something.
     """
 
     tables: tuple[TablePlacement, ...]
@@ -106,6 +103,7 @@ class PlacementPlan:
     fixed_ms: Mapping[str, float] = field(default_factory=dict)
     plan_share: float = 0.0
     lacking: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def beside(self, stage_seconds: Mapping[str, float], steps: int) -> PlacementPlan:
         """The same with what was measured: ``Model.stage_seconds()`` of so many steps.
@@ -220,6 +218,7 @@ class PlacementPlan:
             "fixed_ms": dict(self.fixed_ms),
             "plan_share": self.plan_share,
             **({"lacking": list(self.lacking)} if self.lacking else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
             "tables": [
                 {
                     name: list(value) if isinstance(value, tuple) else value
@@ -254,6 +253,7 @@ class PlacementPlan:
                 for tier, held in self.tiers.items()
             ]
         lines += [f"  no room: {where}" for where in self.lacking]
+        lines += [f"  note: {said}" for said in self.notes]
         for phase, ms in self.ms.items():
             fixed = self.fixed_ms.get(phase, 0.0)
             beside = f", {fixed:.3f} of it wherever tables lie" if fixed else ""
@@ -285,101 +285,6 @@ class PlacementPlan:
         head += [{"host": "bytes in host memory", "disk": "bytes on disk"}[tier] for tier in below]
         title = f"Placements of {len(self.tables)} tables, {self.step_ms:.3f} ms a step predicted"
         return html_table(title, head, rows)
-
-
-def plan_placements(
-    job: Job, tables: list[TableLoad], fixed: dict[str, Choice] | None = None
-) -> PlacementPlan:
-    """The plan whose step is predicted to be shortest.
-
-    Parameters
-    ----------
-    job : Job
-    tables : list of TableLoad
-    fixed : dict of str to Choice, optional
-        Tables whose placement is given.
-    """
-    model = CostModel(job, tables)
-    return describe(model, tables, Search(model, tables, fixed).best())
-
-
-def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]) -> PlacementPlan:
-    """What these choices cost."""
-    job = model.job
-    fixed = model.fixed()
-    total = fixed.copy()
-    placed, lacking = [], []
-    rooms = np.zeros(len(limits_of(job)))
-    for table, choice in zip(tables, chosen, strict=True):
-        cost = model.cost(table, choice)
-        total += cost.seconds
-        rooms += rooms_of(cost.held, job)
-        if cost.held.lacking:
-            size = size_for_people(cost.held.lacking)
-            lacking.append(
-                f"table {table.name!r} lacks {size} in its Memory, for its rows or for those of "
-                "two batches on a device"
-            )
-        placed.append(
-            TablePlacement(
-                table.name,
-                choice.kind,
-                choice.device if choice.kind in OF_A_DEVICE else None,
-                table.rows,
-                tuple(int(count) for count in cost.held.device),
-                _milliseconds(cost.seconds),
-                *(
-                    tuple(int(count) for count in held) if held.any() else ()
-                    for held in (cost.held.host, cost.held.disk)
-                ),
-            )
-        )
-    uniform = {}
-    for kind in KINDS:
-        if kind == "hybrid":
-            continue
-        costs = _uniform(model, tables, kind)
-        held = np.sum([rooms_of(cost.held, job) for cost in costs], axis=0) if costs else rooms
-        if lacking or not (held > limits_of(job)).any():
-            seconds = fixed + sum(cost.seconds for cost in costs)
-            uniform[kind] = round(1e3 * step_seconds(seconds), 6)
-    over = rooms - limits_of(job)
-    for r in np.flatnonzero(over[:-1] > 0):
-        where = f"device {r}" if r < job.devices else f"process {r - job.devices}'s host memory"
-        lacking.append(f"{where} lacks {size_for_people(over[r])} for rows")
-    return PlacementPlan(
-        tuple(placed),
-        job.devices,
-        job.batch,
-        job.machine.name,
-        _milliseconds(total),
-        uniform,
-        fixed_ms=_milliseconds(fixed),
-        plan_share=job.machine.beside,
-        lacking=tuple(lacking),
-    )
-
-
-def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[Cost]:
-    """Of all tables placed so, or by key where they can not be; on one
-    device each they are spread by their work."""
-    placed = [(t, Choice(kind if kind in t.kinds else "by_key")) for t in tables]
-    costs = [model.cost(table, choice) for table, choice in placed]
-    if kind == "one_device":
-        work = {t.name: float(c.seconds.sum()) for t, c in zip(tables, costs, strict=True)}
-        on = spread(work, {}, model.job.devices)
-        costs = [
-            model.cost(table, replace(choice, device=on[table.name])) for table, choice in placed
-        ]
-    return costs
-
-
-def _milliseconds(seconds: Any) -> dict[str, float]:
-    return {
-        phase: round(1e3 * float(of_phase.max()), 6)
-        for phase, of_phase in zip(PHASES, seconds, strict=True)
-        if phase != "move rows" or of_phase.any()
-    }
 
 
 def _tiers_of(table: TablePlacement) -> str:

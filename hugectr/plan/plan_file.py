@@ -79,6 +79,7 @@ def plan_of_json(found: object, where: str) -> PlacementPlan:
         _numbers(f"{where}: fixed_ms", found.get("fixed_ms")),
         check_float(f"{where}: plan_share", found.get("plan_share", 0.0), 0.0),
         _texts(f"{where}: lacking", found.get("lacking", [])),
+        _texts(f"{where}: notes", found.get("notes", [])),
     )
 
 

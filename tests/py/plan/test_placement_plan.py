@@ -30,7 +30,8 @@ from hugectr.plan import PlacementPlan
 from hugectr.plan.cost import Choice, CostModel, Job, choices_of, step_seconds
 from hugectr.plan.machine import read_machine
 from hugectr.plan.picture import plan_page
-from hugectr.plan.placements import FORMAT, plan_placements
+from hugectr.plan.placements import FORMAT
+from hugectr.plan.planning import plan_placements
 from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.search import Search
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad

@@ -8,7 +8,8 @@ import pytest
 
 from hugectr.plan.cost import Job
 from hugectr.plan.machine import read_machine
-from hugectr.plan.placements import PlacementPlan, plan_placements
+from hugectr.plan.placements import PlacementPlan
+from hugectr.plan.planning import plan_placements
 from hugectr.plan.table_load import TableLoad
 
 #: MLPerf's DLRM-DCNv2: rows and keys a sample.

@@ -15,7 +15,8 @@ from plan.test_planned_cases import HOTNESS, ROWS
 
 from hugectr.plan.cost import Choice, CostModel, Job, choices_of
 from hugectr.plan.machine import read_machine
-from hugectr.plan.placements import PlacementPlan, plan_placements
+from hugectr.plan.placements import PlacementPlan
+from hugectr.plan.planning import plan_placements
 from hugectr.plan.plan_file import plan_of_json
 from hugectr.plan.search import Search
 from hugectr.plan.table_load import FrequentLoad, TableLoad
