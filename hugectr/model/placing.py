@@ -20,8 +20,8 @@ from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.cost import Choice, Job
 from hugectr.plan.machine import Machine, machine_named, read_machine
 from hugectr.plan.placements import PlacementPlan
-from hugectr.plan.planning import plan_placements
 from hugectr.plan.plan_file import plan_of_json, read_plan
+from hugectr.plan.planning import plan_placements
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad, guessed_rows
 from hugectr.plan.tiers import Tiers
 from hugectr.processes.agreement import from_root
@@ -167,9 +167,14 @@ def predict(
         batch needs.
     """
     solver = graph.solver
-    wire = 2 if solver.use_mixed_precision else 4
     near = len(solver.vvgpu[0])
-    job = Job(solver.num_devices, solver.batchsize, machine_of(solver, machine), wire, near)
+    job = Job(
+        solver.num_devices,
+        solver.batchsize,
+        machine_of(solver, machine),
+        solver.compute_dtype,
+        near,
+    )
     data = _samples(graph, max(SAMPLES, solver.batchsize))
     tables = [
         replace(_load(graph, one, data, (rows or {}).get(one.sparse_embedding_name)), tiers=tiers)
@@ -265,6 +270,7 @@ def _load(
         _kinds(table, len(hotness), any(width == 1 for width in widths)),
         frequent,
         VECTOR_TYPES[table.vector_type],
+        wire=table.wire or solver.wire,
         rows_from="given" if known else "samples" if seen else "batch",
     )
 

@@ -62,8 +62,8 @@ class MemoryPlan:
     Counted by the code that takes them. Not in it: what a GPU's driver and libraries take for
     themselves (some hundred MiB a device), what kernels of a GPU borrow while they run (some MiB a
     stream; on several GPUs up to 64 MiB for each other one, where small messages go as one), memory
-    of the host that reading needs, and copies while a checkpoint is written. A table that grows may hold an eighth more than its rows need, but
-    never more than its budget.
+    of the host that reading needs, and copies while a checkpoint is written. A table that grows may
+    hold an eighth more than its rows need, but never more than its budget.
 
     Attributes
     ----------

@@ -66,6 +66,8 @@ class TableLoad:
         Of a number of a vector: 4 of float32, 2 of bfloat16.
     tiers : Tiers or None
         None: all rows are in the devices' memory.
+    wire : str or None
+        What its vectors travel as (``hugectr.spec.wire.WIRES``); None: as layers read them.
     rows_from : {"given", "samples", "batch"}
         What ``rows`` comes from: a number that somebody gave, or distinct rows of samples, or where
         there are none the keys of a batch.
@@ -83,6 +85,7 @@ class TableLoad:
     frequent: FrequentLoad | None = None
     vector_bytes: int = 4
     tiers: Tiers | None = None
+    wire: str | None = None
     rows_from: str = "given"
 
     @property

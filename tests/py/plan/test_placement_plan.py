@@ -31,8 +31,8 @@ from hugectr.plan.cost import Choice, CostModel, Job, choices_of, step_seconds
 from hugectr.plan.machine import read_machine
 from hugectr.plan.picture import plan_page
 from hugectr.plan.placements import FORMAT
-from hugectr.plan.planning import plan_placements
 from hugectr.plan.plan_file import plan_of_json, read_plan
+from hugectr.plan.planning import plan_placements
 from hugectr.plan.search import Search
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
 
@@ -72,7 +72,7 @@ def test_near_brute_force_on_small_cases(seed, machine):
     rng = np.random.default_rng(seed)
     devices = int(rng.choice([2, 3, 4]))
     loads = random_loads(rng, int(rng.integers(1, 5)))
-    job = Job(devices, 4096 * devices, replace(read_machine(machine), memory=0), 2)
+    job = Job(devices, 4096 * devices, replace(read_machine(machine), memory=0), "bfloat16")
     model = CostModel(job, loads)
     chosen = Search(model, loads).best()
     found = step_seconds(
@@ -87,7 +87,7 @@ def test_near_brute_force_on_small_cases(seed, machine):
 
 def test_a_thousand_tables_are_all_there(rng):
     loads = random_loads(rng, 1000)
-    job = Job(8, 524288, read_machine("h200"), 2)
+    job = Job(8, 524288, read_machine("h200"), "bfloat16")
     begin = time.process_time()
     plan = plan_placements(job, loads)
     took = time.process_time() - begin
