@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +13,10 @@ from hugectr.base.arguments import check_bool, check_enum, check_int
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
 from hugectr.model.memory_trial import take_memory
-from hugectr.model.placing import machine_of, predict_together
+from hugectr.model.placing import predict_together
 from hugectr.model.table_memory import disks_of
 from hugectr.model.unstored_tensors import value_of
-from hugectr.plan.dense_work import dense_seconds, work_of
+from hugectr.plan.dense_work import work_of
 from hugectr.plan.disk_room import few_on_disks
 from hugectr.plan.memory import MemoryPlan
 from hugectr.plan.plan import Plan
@@ -149,11 +148,7 @@ class Inspection:
         memory = MemoryPlan.of(entries, tables, lacking, warnings)
         work = tuple(work_of(ops))
         fit = take_memory(memory) if check_bool("plan: fits", fits) else None
-        if predicted is None:
-            return Plan(memory, None, work, fit)
-        rates = machine_of(graph.solver, machine)
-        dense = dense_seconds(work, rates, graph.solver.enable_tf32_compute)
-        return Plan(memory, replace(predicted, dense_ms=round(1e3 * dense, 6)), work, fit)
+        return Plan(memory, predicted, work, fit)
 
     def get_params_num(self) -> int:
         """Number of trainable values: dense weights and the rows that tables hold."""

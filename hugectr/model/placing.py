@@ -16,6 +16,7 @@ from hugectr.data.arrays import MemoryDataset, first_samples
 from hugectr.data.file_samples import first_file_samples
 from hugectr.data.inspect_columns import RawShape
 from hugectr.model.calibration import Keys, frequent_keys
+from hugectr.model.network_time import network_seconds
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.cost import Choice, Job
 from hugectr.plan.machine import Machine, machine_named, read_machine
@@ -167,14 +168,9 @@ def predict(
         batch needs.
     """
     solver = graph.solver
-    near = len(solver.vvgpu[0])
-    job = Job(
-        solver.num_devices,
-        solver.batchsize,
-        machine_of(solver, machine),
-        solver.compute_dtype,
-        near,
-    )
+    rates, near = machine_of(solver, machine), len(solver.vvgpu[0])
+    dense = network_seconds(graph, rates)
+    job = Job(solver.num_devices, solver.batchsize, rates, solver.compute_dtype, near, dense)
     data = _samples(graph, max(SAMPLES, solver.batchsize))
     tables = [
         replace(_load(graph, one, data, (rows or {}).get(one.sparse_embedding_name)), tiers=tiers)

@@ -13,11 +13,13 @@ from hugectr.plan.machine import Machine
 from hugectr.plan.table_load import INDEX, TableLoad, column_devices
 from hugectr.plan.tiers import DISK_INDEX, GROUP, PLACE, ROW, ROW_OVER_DISK, STAGED_KEY, MissedRows
 from hugectr.plan.travel import NUMBER_BYTES, Travel
+from hugectr.plan.whole_step import BESIDE, whole_step
 
 #: Of a step, in their order. A phase ends on all devices at once, because vectors travel.
 #: Rows that have no place are moved behind the plan, beside the step.
 PHASES = ("plan", "gather", "send vectors", "send gradients", "update", "move rows")
 _PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE, _MOVE = range(len(PHASES))
+_BESIDE = tuple(PHASES.index(phase) for phase in BESIDE)
 #: Kernels of a plan, however many tables it is for, as core/cuda launches them: buckets expanded,
 #: keys found, sorted (most are passes of the sort), new rows made.
 PLAN_KERNELS = 18
@@ -45,6 +47,7 @@ class Job:
     machine: Machine
     made: str = "float32"  #: one of ``NUMBER_BYTES``
     near: int = 0  #: devices of the first process, among which columns are dealt; 0: all
+    dense: float = 0.0  #: seconds of the dense network, beside which batches are planned too
 
     @property
     def column_devices(self) -> int:
@@ -115,11 +118,6 @@ def choices_of(table: TableLoad, job: Job) -> list[Choice]:
     return choices
 
 
-def step_seconds(seconds: Array) -> float:
-    """Time of a step whose phases take so long on each device."""
-    return float(seconds.max(axis=1).sum())
-
-
 class CostModel:
     """Costs of tables in a job.
 
@@ -150,6 +148,7 @@ class CostModel:
         of_kernels = self._round / (_TABLES_OF_KERNEL * _KERNELS_AT_ONCE)
         self._share = of_kernels + _UPDATE_WALKS * self._walk if several else 0.0
         self._staged = any(table.tiers is not None and table.tiers.device for table in tables)
+        self._fixed_beside = float(self.fixed()[list(_BESIDE), 0].sum())
         self._laws: dict[tuple[float, float, float], MissedRows] = {}
 
     def fixed(self) -> Array:
@@ -168,6 +167,14 @@ class CostModel:
         if job.devices > 1:
             seconds[_FORWARD] = seconds[_BACKWARD] = machine.latency
         return seconds
+
+    def whole_step(self, seconds: Array) -> Array:
+        """Seconds of steps whose phases take so long on each device: (..., phases, devices)."""
+        phases, beside = seconds.max(axis=-1), list(_BESIDE)
+        planned = phases[..., beside].sum(axis=-1)
+        rest = phases.sum(axis=-1) - planned
+        machine = self.job.machine
+        return whole_step(planned, rest, self._fixed_beside, self.job.dense, machine.beside)
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place."""

@@ -14,12 +14,11 @@ import numpy as np
 from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
+from hugectr.plan.whole_step import BESIDE, whole_step
 
 FORMAT = "hugectr placements"
 VERSION = 1
 OF_A_DEVICE = ("one_device",)
-#: Phases that are beside the step.
-_BESIDE = ("plan", "move rows")
 #: Of ``Model.stage_seconds()``, those that are predicted.
 _STAGES = ("plan", "embedding_forward", "dense", "exchange_update", "embedding_update")
 
@@ -75,8 +74,8 @@ class PlacementPlan:
         Predicted milliseconds of each phase of the tables' part of a step: those of the device that
         takes longest, because a phase ends on all of them at once.
     uniform_ms : dict of str to float
-        The same of whole steps with one placement for all tables that may have it, the others by
-        key; of those that have room, unless the plan itself lacks some.
+        Of whole steps (``training_ms``) with one placement for all tables that may have it, the
+        others by key; of those that have room, unless the plan itself lacks some.
     measured_ms : dict of str to float
         Of the stages of a step that are predicted (``beside``); empty: not measured.
     dense_ms : float
@@ -136,10 +135,10 @@ class PlacementPlan:
     def training_ms(self) -> float:
         """Predicted milliseconds of a whole step: the next batch is planned beside it and its rows
         are moved, and what both use is shared."""
-        planned = sum(self.ms.get(phase, 0.0) for phase in _BESIDE)
-        fixed = sum(self.fixed_ms.get(phase, 0.0) for phase in _BESIDE)
-        work = max(0.0, planned - fixed)
-        return max(planned, self.step_ms - planned + self.dense_ms + self.plan_share * work)
+        planned = sum(self.ms.get(phase, 0.0) for phase in BESIDE)
+        fixed = sum(self.fixed_ms.get(phase, 0.0) for phase in BESIDE)
+        rest = self.step_ms - planned
+        return float(whole_step(planned, rest, fixed, self.dense_ms, self.plan_share))
 
     @property
     def bytes(self) -> tuple[int, ...]:
@@ -261,16 +260,28 @@ class PlacementPlan:
         lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
         if self.dense_ms:
             lines.append(f"  {'dense network'.ljust(15)} {self.dense_ms:8.3f} ms")
-            shared = f", which takes {self.plan_share:.0%} of it from the step" * bool(
-                self.plan_share
-            )
-            whole = f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, plan beside it"
-            lines.append(whole + shared)
+        lines.append(f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, {self.beside_step}")
         lines += [f"  all {kind.ljust(11)} {ms:8.3f} ms" for kind, ms in self.uniform_ms.items()]
         if self.measured_ms:
             lines.append("measured:")
             lines += [f"  {name.ljust(15)} {ms:8.3f} ms" for name, ms in self.measured_ms.items()]
         return "\n".join(lines)
+
+    @property
+    def beside_step(self) -> str:
+        """What is beside the step, and what that does to it."""
+        planned, fixed = (
+            sum(ms.get(phase, 0.0) for phase in BESIDE) for ms in (self.ms, self.fixed_ms)
+        )
+        names = " and ".join(phase for phase in BESIDE if phase in self.ms)
+        if planned > 0 and planned >= self.training_ms:
+            return f"as long as {names} beside it"
+        work = max(0.0, planned - fixed)
+        if not self.plan_share:
+            return f"{names} beside it"
+        without = f"{names} without what there is of it wherever tables lie"
+        longer = f"{self.plan_share:.0%} of {work:.3f} ms ({without})"
+        return f"{names} beside it, which makes it longer by {longer}"
 
     def _repr_html_(self) -> str:
         below = [tier for tier in self.tiers if tier != "device"]
@@ -283,7 +294,8 @@ class PlacementPlan:
         ]
         head = ["table", "placement", "rows", *(f"bytes on {r}" for r in range(self.devices))]
         head += [{"host": "bytes in host memory", "disk": "bytes on disk"}[tier] for tier in below]
-        title = f"Placements of {len(self.tables)} tables, {self.step_ms:.3f} ms a step predicted"
+        step = f"a whole step of {self.training_ms:.3f} ms"
+        title = f"Placements of {len(self.tables)} tables, {step} predicted"
         return html_table(title, head, rows)
 
 

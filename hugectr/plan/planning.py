@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hugectr.plan.balance import spread
-from hugectr.plan.cost import PHASES, Choice, Cost, CostModel, Job, step_seconds
+from hugectr.plan.cost import PHASES, Choice, Cost, CostModel, Job
 from hugectr.plan.memory import size_for_people
 from hugectr.plan.placements import OF_A_DEVICE, PlacementPlan, TablePlacement
 from hugectr.plan.search import Search, limits_of, rooms_of
@@ -72,7 +72,7 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
         held = np.sum([rooms_of(cost.held, job) for cost in costs], axis=0) if costs else rooms
         if lacking or not (held > limits_of(job)).any():
             seconds = fixed + sum(cost.seconds for cost in costs)
-            uniform[kind] = round(1e3 * step_seconds(seconds), 6)
+            uniform[kind] = round(1e3 * float(model.whole_step(seconds)), 6)
     over = rooms - limits_of(job)
     for r in np.flatnonzero(over[:-1] > 0):
         where = f"device {r}" if r < job.devices else f"process {r - job.devices}'s host memory"
@@ -84,6 +84,7 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
         job.machine.name,
         _milliseconds(total),
         uniform,
+        dense_ms=round(1e3 * job.dense, 6),
         fixed_ms=_milliseconds(fixed),
         plan_share=job.machine.beside,
         lacking=tuple(lacking),

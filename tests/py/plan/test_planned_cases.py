@@ -35,8 +35,8 @@ def load(name: str, rows: int, d: int, job: Job, hot: int = 1, state: int = 0) -
 
 
 def gain(plan: PlacementPlan) -> float:
-    """Of the best plan with one placement over this one."""
-    return min(plan.uniform_ms.values()) / plan.step_ms
+    """Of a whole step: the best plan with one placement over this one."""
+    return min(plan.uniform_ms.values()) / plan.training_ms
 
 
 @pytest.mark.parametrize("machine", ["h100", "h200"])
@@ -56,12 +56,12 @@ def test_a_giant_and_many_small_tables(devices, least):
     plan = plan_placements(job, [load("giant", 50_000_000, 64, job), *small])
     assert gain(plan) >= 1.0
     on_all = min(ms for kind, ms in plan.uniform_ms.items() if kind != "one_device")
-    assert on_all / plan.step_ms >= least
+    assert on_all / plan.training_ms >= least
     kinds = {table.name: table.kind for table in plan.tables}
     assert list(kinds.values()).count("one_device") > 50
 
 
-@pytest.mark.parametrize(("devices", "least"), [(2, 1.02), (4, 1.004), (8, 1.003)])
+@pytest.mark.parametrize(("devices", "least"), [(2, 1.03), (4, 1.01), (8, 1.0025)])
 def test_tables_of_mlperf(devices, least):
     """Rows by a quarter. By key each distinct row travels once, which leaves a mixture little to
     gain: not the 1.15 that was hoped for."""
