@@ -65,18 +65,38 @@ def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[st
     else:
         plan = read_plan(wanted)
     plan.check_tables(graph.table_names, graph.solver.num_devices)
+    own = {
+        one.sparse_embedding_name: one.placement
+        for one in graph.embeddings
+        if one.placement is not None
+    }
+    placed = {table.name: Placement(table.kind, table.device) for table in plan.tables}
     if wanted == "auto":
         log.info(f"plan: {plan}")
-    given = {
-        one.sparse_embedding_name
-        for one in graph.embeddings
-        if wanted == "auto" and one.placement is not None
-    }
-    return {
-        table.name: Placement(table.kind, table.device)
-        for table in plan.tables
-        if table.name not in given
-    }
+        return {name: placement for name, placement in placed.items() if name not in own}
+    _say_what_differs(plan, placed, own, graph.solver.num_devices)
+    return placed
+
+
+def _say_what_differs(
+    plan: PlacementPlan,
+    placed: Mapping[str, Placement],
+    own: Mapping[str, Placement],
+    devices: int,
+) -> None:
+    """Of a plan that was not made for this model as it is."""
+    if plan.devices not in (0, devices):
+        log.warning(
+            f"plan: it was made for {plan.devices} devices, the job has {devices}: it places the "
+            f"tables all the same; hugectr model plan --devices {devices} makes one for them"
+        )
+    others = [
+        f"{name!r} {placed[name]} (not {given})"
+        for name, given in own.items()
+        if placed[name] != given
+    ]
+    if others:
+        log.info(f"plan: it goes before placements that tables have: {', '.join(others)}")
 
 
 def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list[int]]:

@@ -66,6 +66,7 @@ class PlacementPlan:
     ----------
     tables : tuple of TablePlacement
     devices : int
+        That it was made for; 0: a file does not say.
     batchsize : int
         Global.
     machine : str
