@@ -88,7 +88,16 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
         fixed_ms=_milliseconds(fixed),
         plan_share=job.machine.beside,
         lacking=tuple(lacking),
+        notes=_not_known(job, tables),
     )
+
+
+def _not_known(job: Job, tables: Sequence[TableLoad]) -> tuple[str, ...]:
+    """What the machine's file lacks of what these tables' step goes by."""
+    on_disk = any(table.tiers is not None and table.tiers.disk is not None for table in tables)
+    unused = {"table": len(tables) < 2, "disk_rate": not on_disk}
+    names = [name for name in job.machine.taken_as_0 if not unused.get(name, False)]
+    return (f"not in this machine's file, taken as 0: {', '.join(names)}",) if names else ()
 
 
 def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[Cost]:
