@@ -161,6 +161,7 @@ def _plan(args: argparse.Namespace) -> int:
     if plan.fits is not None:
         found["fits"] = asdict(plan.fits)
     if plan.placement is not None:
+        found["memory_of"] = plan.memory_of
         found["placement"] = plan.placement.to_json()
         if args.out:
             plan.placement.save(args.out)

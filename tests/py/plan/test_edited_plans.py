@@ -74,3 +74,21 @@ def test_other_devices_and_placements_are_told_of(
     lines = [text for _, text in said if "before placements that tables have" in text]
     assert len(lines) == told
     assert not told or "'emb' by_key (not replicated)" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        (None, "the tables' own placements, not of the plan below"),
+        ("file", r"the plan that the model trains by (PATH), not of the plan below"),
+        ("auto", "the plan below"),
+    ],
+)
+def test_memory_above_a_proposal_says_whose_it_is(plan, says, tmp_path):
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan_of()))
+    given = str(file) if plan == "file" else plan
+    model = model_of(keys_of(512, 100), 2, megabytes=1, plan=given)
+    said = f"memory of {says.replace('PATH', str(file))}:"
+    assert str(model.plan(machine="cpu")).splitlines()[0] == said
+    assert not str(model.plan()).startswith("memory of")
