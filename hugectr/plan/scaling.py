@@ -11,10 +11,11 @@ import numpy as np
 from hugectr.base.arguments import check_choice, check_float, check_int
 from hugectr.base.errors import rejected
 from hugectr.plan.machine import Machine
-from hugectr.spec.solver import MOST_MICRO_BATCHES
 
 #: Parts of a step that one device does not have, in the order of a step.
 PARTS = ("send vectors", "send gradients", "pass over vectors", "plan")
+#: Of a step: kMostMicroBatches in core/cpp/model/step_scalars.hpp.
+MOST_MICRO_BATCHES = 8
 #: How vectors travel.
 EXCHANGES = ("unique", "pooled")
 
