@@ -76,7 +76,8 @@ class PlacementPlan:
         takes longest, because a phase ends on all of them at once.
     uniform_ms : dict of str to float
         Of whole steps (``training_ms``) with one placement for all tables that may have it, the
-        others by key; of those that have room, unless the plan itself lacks some.
+        others by key; of those that have room, unless the plan itself lacks some. Placements that
+        tables have are left aside, so that these may be shorter than the plan.
     measured_ms : dict of str to float
         Of the stages of a step that are predicted (``beside``); empty: not measured.
     dense_ms : float
