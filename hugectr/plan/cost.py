@@ -133,11 +133,14 @@ class CostModel:
     def __init__(self, job: Job, tables: list[TableLoad]) -> None:
         self.job = job
         self._travel = Travel(job.made)
-        travelling = sum(
-            job.batch * t.slots * self._travel.vector(t.wire, t.vec_size) for t in tables
+        way, share = self._travel, (job.devices - 1) / job.devices
+        vectors = [(job.batch * t.slots, t.wire, t.vec_size) for t in tables]
+        there = sum(count * way.vector(wire, d) for count, wire, d in vectors)
+        back = sum(count * way.row_gradient(wire, d) for count, wire, d in vectors)
+        # Bytes a second forward and backward.
+        self._link, self._link_back = (
+            job.machine.link(max(1.0, share * size / job.devices)) for size in (there, back)
         )
-        share = (job.devices - 1) / job.devices
-        self._link = job.machine.link(max(1.0, share * travelling / job.devices))
         self._tables = len(tables)
         several = len(tables) > 1
         self._walk = job.machine.table if several else 0.0
@@ -275,7 +278,7 @@ class CostModel:
 
     def _send(self, out: Array, forward: float, backward: float) -> None:
         out[_FORWARD] += forward / self._link
-        out[_BACKWARD] += backward / self._link
+        out[_BACKWARD] += backward / self._link_back
 
     def _distinct(self, t: TableLoad) -> tuple[float, float]:
         """Distinct rows of a batch, and of one device's samples."""

@@ -10,7 +10,7 @@ import pytest
 from plan.planned_models import keys_of, model_of
 
 from hugectr.plan.cost import Choice, CostModel, Job
-from hugectr.plan.machine import Machine
+from hugectr.plan.machine import Machine, read_machine
 from hugectr.plan.table_load import TableLoad
 from hugectr.plan.travel import Travel
 
@@ -77,6 +77,17 @@ def test_a_model_s_plan_goes_by_the_wire_of_the_table_or_the_solver(tmp_path):
     assert sent("fp8") == sent("fp8", wire="bf16") == sent(wire="fp8")
     assert sent("bf16") == sent(use_mixed_precision=True) == pytest.approx(whole / 2, rel=1e-3)
     assert sent("fp16") == pytest.approx(whole * 516 / 1024, rel=1e-3)
+
+
+def test_sums_of_float16_are_no_slower_than_those_of_float32():
+    """They are as many bytes, in as large messages."""
+    table = TableLoad("t", 10**6, 128, 1, 1.0, 0.1, 0.1)
+    wide, half = (
+        CostModel(Job(2, 10_000, read_machine("h200"), made), [table]).cost(table, Choice("by_key"))
+        for made in ("float32", "float16")
+    )
+    assert wide.seconds[3].max() == pytest.approx(half.seconds[3].max())
+    assert wide.seconds[2].max() > half.seconds[2].max()
 
 
 def test_the_rates_of_a_job_s_links_go_by_the_bytes_that_travel():
