@@ -114,7 +114,8 @@ def _plan(args: argparse.Namespace) -> int:
     rows = dict(args.rows)
     if args.devices is not None and args.devices < 1:
         raise rejected("hugectr model plan: --devices", args.devices, "a number of devices >= 1")
-    predicts = args.devices or args.machine or args.out or args.html or args.measure
+    named = args.machine is not None
+    predicts = args.devices or named or args.out or args.html or args.measure
     if args.out:
         check_writable("--out", args.out)
         refuse_other_file("--out", Path(args.out), "plan in JSON", _is_json)
@@ -154,12 +155,13 @@ def _plan(args: argparse.Namespace) -> int:
             # Standard output is the plan's.
             with log.only_warnings():
                 measure_machine(device, min(solver.num_devices, most))
-        machine = (args.machine or "here") if predicts else None
+        machine = (args.machine if named else "here") if predicts else None
         plan = model.plan(rows, machine=machine, fits=args.fits)
     found = plan.memory.to_dict()
     if plan.fits is not None:
         found["fits"] = asdict(plan.fits)
     if plan.placement is not None:
+        found["memory_of"] = plan.memory_of
         found["placement"] = plan.placement.to_json()
         if args.out:
             plan.placement.save(args.out)

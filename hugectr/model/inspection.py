@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,13 @@ from hugectr.base.arguments import check_bool, check_enum, check_int
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
 from hugectr.model.memory_trial import take_memory
-from hugectr.model.placing import machine_of, predict_together
+from hugectr.model.placing import predict_together
 from hugectr.model.table_memory import disks_of
 from hugectr.model.unstored_tensors import value_of
-from hugectr.plan.dense_work import dense_seconds, work_of
+from hugectr.plan.dense_work import work_of
 from hugectr.plan.disk_room import few_on_disks
 from hugectr.plan.memory import MemoryPlan
+from hugectr.plan.placements import PlacementPlan
 from hugectr.plan.plan import Plan
 from hugectr.spec.enums import Tensor_t
 
@@ -106,7 +107,8 @@ class Inspection:
             "h100", "h200", "cpu", a JSON file of rates, or "here" for those of the machine that
             this runs on: ``placement`` is then the plan that is predicted to be fastest there,
             whatever the solver's says. Tables that have a ``placement`` keep it. Where the solver
-            says "auto" and nothing is compiled yet, the memory is that of this plan.
+            says "auto" and nothing is compiled yet, the memory is that of this plan, else of the
+            placements that the model has: ``memory_of`` says which.
 
         fits : bool
             Find out whether the bytes are there on this machine (process 0's of a job), by taking
@@ -149,11 +151,8 @@ class Inspection:
         memory = MemoryPlan.of(entries, tables, lacking, warnings)
         work = tuple(work_of(ops))
         fit = take_memory(memory) if check_bool("plan: fits", fits) else None
-        if predicted is None:
-            return Plan(memory, None, work, fit)
-        rates = machine_of(graph.solver, machine)
-        dense = dense_seconds(work, rates, graph.solver.enable_tf32_compute)
-        return Plan(memory, replace(predicted, dense_ms=round(1e3 * dense, 6)), work, fit)
+        whose = "" if predicted is None else _whose(graph.solver.plan, graph is not self._graph)
+        return Plan(memory, predicted, work, fit, whose)
 
     def get_params_num(self) -> int:
         """Number of trainable values: dense weights and the rows that tables hold."""
@@ -161,3 +160,14 @@ class Inspection:
         rows = [stats["rows"] for stats in self.table_stats()]
         sparse = sum(n * d for n, d in zip(rows, sizes, strict=True))
         return int(self._graph.session.network.dense_weights().size) + sparse
+
+
+def _whose(plan: str | Path | PlacementPlan | None, shown: bool) -> str:
+    """Which placements memory is of that is printed above a proposal."""
+    if shown:
+        return "the plan below"
+    of = "the tables' own placements"
+    if plan is not None:
+        of = "the plan that the model trains by"
+        of += f" ({plan})" if isinstance(plan, (str, Path)) else ""
+    return f"{of}, not of the plan below"

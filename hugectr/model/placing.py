@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,12 +16,14 @@ from hugectr.data.arrays import MemoryDataset, first_samples
 from hugectr.data.file_samples import first_file_samples
 from hugectr.data.inspect_columns import RawShape
 from hugectr.model.calibration import Keys, frequent_keys
+from hugectr.model.network_time import network_seconds
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.cost import Choice, Job
 from hugectr.plan.machine import Machine, machine_named, read_machine
-from hugectr.plan.placements import PlacementPlan, plan_placements
+from hugectr.plan.placements import PlacementPlan
 from hugectr.plan.plan_file import plan_of_json, read_plan
-from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
+from hugectr.plan.planning import plan_placements
+from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad, guessed_rows
 from hugectr.plan.tiers import Tiers
 from hugectr.processes.agreement import from_root
 from hugectr.spec.embedding import VECTOR_TYPES, SparseEmbedding
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Samples that keys are counted in.
 SAMPLES = 65536
+#: Rows of a table that nobody knows the size of, for each that its samples have.
+_UNSEEN = 20
 
 
 def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[str, Placement]:
@@ -60,18 +65,38 @@ def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[st
     else:
         plan = read_plan(wanted)
     plan.check_tables(graph.table_names, graph.solver.num_devices)
+    own = {
+        one.sparse_embedding_name: one.placement
+        for one in graph.embeddings
+        if one.placement is not None
+    }
+    placed = {table.name: Placement(table.kind, table.device) for table in plan.tables}
     if wanted == "auto":
         log.info(f"plan: {plan}")
-    given = {
-        one.sparse_embedding_name
-        for one in graph.embeddings
-        if wanted == "auto" and one.placement is not None
-    }
-    return {
-        table.name: Placement(table.kind, table.device)
-        for table in plan.tables
-        if table.name not in given
-    }
+        return {name: placement for name, placement in placed.items() if name not in own}
+    _say_what_differs(plan, placed, own, graph.solver.num_devices)
+    return placed
+
+
+def _say_what_differs(
+    plan: PlacementPlan,
+    placed: Mapping[str, Placement],
+    own: Mapping[str, Placement],
+    devices: int,
+) -> None:
+    """Of a plan that was not made for this model as it is."""
+    if plan.devices not in (0, devices):
+        log.warning(
+            f"plan: it was made for {plan.devices} devices, the job has {devices}: it places the "
+            f"tables all the same; hugectr model plan --devices {devices} makes one for them"
+        )
+    others = [
+        f"{name!r} {placed[name]} (not {given})"
+        for name, given in own.items()
+        if placed[name] != given
+    ]
+    if others:
+        log.info(f"plan: it goes before placements that tables have: {', '.join(others)}")
 
 
 def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list[int]]:
@@ -164,12 +189,13 @@ def predict(
         As of ``machine_of``.
     rows : mapping of str to int, optional
         Rows to expect of a table. Else those of slot_size_array, or all that its budget allows, or
-        twenty times the distinct ones of the samples that were looked at.
+        twenty times the distinct ones of the samples that were looked at, and as many at least as a
+        batch needs.
     """
     solver = graph.solver
-    wire = 2 if solver.use_mixed_precision else 4
-    near = len(solver.vvgpu[0])
-    job = Job(solver.num_devices, solver.batchsize, machine_of(solver, machine), wire, near)
+    rates, near = machine_of(solver, machine), len(solver.vvgpu[0])
+    dense = network_seconds(graph, rates)
+    job = Job(solver.num_devices, solver.batchsize, rates, solver.compute_dtype, near, dense)
     data = _samples(graph, max(SAMPLES, solver.batchsize))
     tables = [
         replace(_load(graph, one, data, (rows or {}).get(one.sparse_embedding_name)), tiers=tiers)
@@ -183,7 +209,7 @@ def predict(
     plan = plan_placements(job, tables, fixed)
     for lacking in plan.lacking:
         log.warning(f"plan: {lacking}")
-    return plan
+    return replace(plan, notes=(*plan.notes, *guessed_rows(tables)))
 
 
 def predict_together(
@@ -250,10 +276,12 @@ def _load(
     budget = table.rows_per_gpu * solver.num_devices
     sized = sum(table.slot_size_array) if table.is_localized else 0
     optimizer = table.own_optimizer(graph.opt_params).optimizer_type
+    known = rows or sized or budget
+    least = math.ceil(solver.batchsize * keys * distinct)  # rows that a batch has
     widths = state_widths(optimizer, table.embedding_vec_size)
     return TableLoad(
         table.sparse_embedding_name,
-        rows or sized or budget or max(1, 20 * seen),
+        known or max(1, _UNSEEN * seen, least),
         table.embedding_vec_size,
         sum(hotness) if table.combiner == "concat" else len(hotness),
         max(keys, 1e-9),
@@ -263,6 +291,8 @@ def _load(
         _kinds(table, len(hotness), any(width == 1 for width in widths)),
         frequent,
         VECTOR_TYPES[table.vector_type],
+        wire=table.wire or solver.wire,
+        rows_from="given" if known else "samples" if seen else "batch",
     )
 
 

@@ -12,13 +12,14 @@ import numpy.typing as npt
 from hugectr.plan.machine import Machine
 from hugectr.plan.table_load import INDEX, TableLoad, column_devices
 from hugectr.plan.tiers import DISK_INDEX, GROUP, PLACE, ROW, ROW_OVER_DISK, STAGED_KEY, MissedRows
+from hugectr.plan.travel import NUMBER_BYTES, Travel
+from hugectr.plan.whole_step import BESIDE, whole_step
 
 #: Of a step, in their order. A phase ends on all devices at once, because vectors travel.
 #: Rows that have no place are moved behind the plan, beside the step.
 PHASES = ("plan", "gather", "send vectors", "send gradients", "update", "move rows")
 _PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE, _MOVE = range(len(PHASES))
-#: Rows travel instead of sums where they are at most so much of the bytes (exchange "auto").
-_ROWS_WORTH = 0.75
+_BESIDE = tuple(PHASES.index(phase) for phase in BESIDE)
 #: Kernels of a plan, however many tables it is for, as core/cuda launches them: buckets expanded,
 #: keys found, sorted (most are passes of the sort), new rows made.
 PLAN_KERNELS = 18
@@ -39,18 +40,24 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Job:
-    """Who trains: devices, the global batch, bytes of a number that travels, and the machine."""
+    """Who trains: devices, the global batch, the machine, and what layers read vectors in."""
 
     devices: int
     batch: int
     machine: Machine
-    wire_bytes: int = 4
+    made: str = "float32"  #: one of ``NUMBER_BYTES``
     near: int = 0  #: devices of the first process, among which columns are dealt; 0: all
+    dense: float = 0.0  #: seconds of the dense network, beside which batches are planned too
 
     @property
     def column_devices(self) -> int:
         """Among which columns may be dealt."""
         return min(self.near or self.devices, self.devices)
+
+    @property
+    def number_bytes(self) -> int:
+        """Of a number of a vector that layers read."""
+        return NUMBER_BYTES[self.made]
 
 
 @dataclass(frozen=True)
@@ -111,11 +118,6 @@ def choices_of(table: TableLoad, job: Job) -> list[Choice]:
     return choices
 
 
-def step_seconds(seconds: Array) -> float:
-    """Time of a step whose phases take so long on each device."""
-    return float(seconds.max(axis=1).sum())
-
-
 class CostModel:
     """Costs of tables in a job.
 
@@ -130,9 +132,15 @@ class CostModel:
 
     def __init__(self, job: Job, tables: list[TableLoad]) -> None:
         self.job = job
-        travelling = sum(job.batch * t.slots * t.vec_size * job.wire_bytes for t in tables)
-        share = (job.devices - 1) / job.devices
-        self._link = job.machine.link(max(1.0, share * travelling / job.devices))
+        self._travel = Travel(job.made)
+        way, share = self._travel, (job.devices - 1) / job.devices
+        vectors = [(job.batch * t.slots, t.wire, t.vec_size) for t in tables]
+        there = sum(count * way.vector(wire, d) for count, wire, d in vectors)
+        back = sum(count * way.row_gradient(wire, d) for count, wire, d in vectors)
+        # Bytes a second forward and backward.
+        self._link, self._link_back = (
+            job.machine.link(max(1.0, share * size / job.devices)) for size in (there, back)
+        )
         self._tables = len(tables)
         several = len(tables) > 1
         self._walk = job.machine.table if several else 0.0
@@ -143,6 +151,7 @@ class CostModel:
         of_kernels = self._round / (_TABLES_OF_KERNEL * _KERNELS_AT_ONCE)
         self._share = of_kernels + _UPDATE_WALKS * self._walk if several else 0.0
         self._staged = any(table.tiers is not None and table.tiers.device for table in tables)
+        self._fixed_beside = float(self.fixed()[list(_BESIDE), 0].sum())
         self._laws: dict[tuple[float, float, float], MissedRows] = {}
 
     def fixed(self) -> Array:
@@ -161,6 +170,14 @@ class CostModel:
         if job.devices > 1:
             seconds[_FORWARD] = seconds[_BACKWARD] = machine.latency
         return seconds
+
+    def whole_step(self, seconds: Array) -> Array:
+        """Seconds of steps whose phases take so long on each device: (..., phases, devices)."""
+        phases, beside = seconds.max(axis=-1), list(_BESIDE)
+        planned = phases[..., beside].sum(axis=-1)
+        rest = phases.sum(axis=-1) - planned
+        machine = self.job.machine
+        return whole_step(planned, rest, self._fixed_beside, self.job.dense, machine.beside)
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place."""
@@ -249,19 +266,19 @@ class CostModel:
         seen = keys if of_own_samples else job.batch * t.keys
         out[_PLAN] += 8 * seen / machine.copy + keys / machine.keys
         # A row comes from memory once, and for its other keys from a cache.
-        first = min(rows, keys) * d * t.vector_bytes + vectors * d * job.wire_bytes
+        first = min(rows, keys) * d * t.vector_bytes + vectors * d * job.number_bytes
         again = max(0.0, keys - rows) * d * t.vector_bytes
         rate = machine.passes or machine.copy
         out[_GATHER] += first / rate + again / (machine.cached or rate) + _GATHER_WALKS * self._walk
         states = t.state_numbers / max(1, t.vec_size)
-        gradients = keys * d * job.wire_bytes / (machine.gradients or machine.copy)
+        gradients = keys * d * job.number_bytes / (machine.gradients or machine.copy)
         accesses = keys / machine.accesses if machine.accesses else 0.0
         updated = rows * d * 2 * (t.vector_bytes + 4 * states) / (machine.update or machine.copy)
         out[_UPDATE] += gradients + accesses + updated + self._share
 
     def _send(self, out: Array, forward: float, backward: float) -> None:
         out[_FORWARD] += forward / self._link
-        out[_BACKWARD] += backward / self._link
+        out[_BACKWARD] += backward / self._link_back
 
     def _distinct(self, t: TableLoad) -> tuple[float, float]:
         """Distinct rows of a batch, and of one device's samples."""
@@ -274,46 +291,44 @@ class CostModel:
         self._lay(t, out, held, slice(None), 1 / n, keys=1 / n)
         rows, own = self._distinct(t)
         self._work(t, out, 1 / n, 1.0, rows / n)
-        vector = t.vec_size * self.job.wire_bytes
+        vector = t.vec_size * self.job.number_bytes
         # Every device has a sum of every bucket.
-        sums = self.job.batch * t.slots * (n - 1) / n * vector
-        travel = own * (n - 1) / n * vector
-        if travel <= _ROWS_WORTH * sums:
+        sums = self.job.batch * t.slots * (n - 1) / n
+        travel = own * (n - 1) / n
+        if self._travel.as_rows(t, travel, sums):
             # Rows are gathered to be sent, and keys sorted by them where they come.
             out[_GATHER] += own * vector / self.job.machine.copy
             out[_PLAN] += self.job.batch * t.keys / n / self.job.machine.keys
-            self._send(out, travel, travel)
         else:
-            out[_GATHER] += sums / self.job.machine.copy
-            self._send(out, sums, sums)
+            out[_GATHER] += sums * vector / self.job.machine.copy
+        self._send(out, *self._travel.each_way(t, travel, sums))
 
     def _by_slot(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
         rows, own = self._distinct(t)
-        vector = t.vec_size * self.job.wire_bytes
         for r in range(n):
             slots = t.slots // n + (1 if r < t.slots % n else 0)
             part = slots / t.slots
             if part:
                 self._lay(t, out, held, r, part, keys=part)
             self._work(t, out[:, r], part, 1.0, rows * part)
-            sent = self.job.batch * (n - 1) / n * slots * vector
-            come = self.job.batch / n * (t.slots - slots) * vector
+            sent = self.job.batch * (n - 1) / n * slots
+            come = self.job.batch / n * (t.slots - slots)
             pooled = max(sent, come)
-            travel = max(own * (n - 1) * part, own * (1 - part)) * vector
-            moved = travel if travel <= _ROWS_WORTH * pooled else pooled
-            self._send(out[:, r], moved, moved)
+            travel = max(own * (n - 1) * part, own * (1 - part))
+            self._send(out[:, r], *self._travel.each_way(t, travel, pooled))
 
     def _one_device(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n, r = self.job.devices, choice.device
         rows, own = self._distinct(t)
         self._lay(t, out, held, r)
         self._work(t, out[:, r], 1.0, 1.0, rows)
-        vectors = min(self.job.batch / n * t.slots, own / _ROWS_WORTH)
-        block = vectors * t.vec_size * self.job.wire_bytes
+        if n == 1:
+            return
+        sums = self.job.batch / n * t.slots
         for other in range(n):
-            moved = block * (n - 1) if other == r else block
-            self._send(out[:, other], moved if n > 1 else 0.0, moved if n > 1 else 0.0)
+            times = n - 1 if other == r else 1
+            self._send(out[:, other], *self._travel.each_way(t, own * times, sums * times))
 
     def _replicated(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n, machine = self.job.devices, self.job.machine
@@ -326,7 +341,7 @@ class CostModel:
         # which are looked up and sorted again.
         out[_PLAN] += n * own / machine.keys + (n - 1) * own * 12 / self._link
         # Sums are added up on their way, there and back in float32, or come as they are.
-        number = t.vec_size * self.job.wire_bytes
+        number = t.vec_size * self._travel.replica_number
         added_up = 2 * (n - 1) / n * rows * t.vec_size * 4
         apart = (n - 1) * own * number
         self._send(out, 0.0, min(added_up, apart))
@@ -354,7 +369,7 @@ class CostModel:
         self._replicated(common, choice, out, held)
         self._by_key(rare, choice, out, held)
         # Vectors of both parts are added up, and keys looked for among the frequent ones.
-        vectors = self.job.batch / self.job.devices * t.slots * t.vec_size * self.job.wire_bytes
+        vectors = self.job.batch / self.job.devices * t.slots * t.vec_size * self.job.number_bytes
         out[_GATHER] += 3 * vectors / self.job.machine.copy
         out[_PLAN] += 2 * self.job.batch * t.keys * 12 / self.job.machine.copy
         return None
@@ -363,7 +378,8 @@ class CostModel:
         n = self.job.devices
         holders = column_devices(t.vec_size, self.job.column_devices)
         rows, _own = self._distinct(t)
-        block = self.job.batch / n * t.slots * t.vec_size * self.job.wire_bytes
+        block = self.job.batch / n * t.slots * holders
+        block *= self._travel.vector(t.wire, t.vec_size // holders)
         for r in range(n):
             come = block * (holders - 1 if r < holders else holders) / holders
             sent = block / holders * (n - 1) if r < holders else 0.0

@@ -31,7 +31,7 @@ class TableTimes:
         Slots are those of one table.
     distinct : float
         Rows of a batch, as a share of its keys.
-    wire_bytes : int
+    number_bytes : int
         Of a number of a gradient.
     plan, gather, update : float
         Seconds.
@@ -42,7 +42,7 @@ class TableTimes:
     samples: int
     slots: int
     distinct: float
-    wire_bytes: int
+    number_bytes: int
     plan: float
     gather: float
     update: float
@@ -51,7 +51,8 @@ class TableTimes:
         """Seconds of plan, gather and update by the model of cost."""
         load = TableLoad("", 1 << 40, self.d, self.slots, self.slots, self.distinct, self.distinct)
         loads = [load] * self.tables
-        model = CostModel(Job(1, self.samples, machine, self.wire_bytes), loads)
+        made = "float32" if self.number_bytes == 4 else "bfloat16"
+        model = CostModel(Job(1, self.samples, machine, made), loads)
         seconds = model.fixed() + self.tables * model.cost(load, Choice("by_key")).seconds
         rows = [PHASES.index(phase) for phase in ("plan", "gather", "update")]
         return np.asarray(seconds[rows, 0])

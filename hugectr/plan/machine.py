@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,11 @@ OPTIONAL = (
     "gradients", "chain", "table", "outcome", "beside", "host_rate", "host_moves", "host_memory",
     "disk_rate",
 )  # fmt: skip
-#: Of them those in seconds, and those that count keys; the others but ``beside`` and
+#: Of what a file may lack, that which then takes no time at all; all else goes by another rate.
+COSTS_NOTHING = (
+    "launch", "chain", "table", "outcome", "beside", "flops", "accesses", "disk_rate",
+)  # fmt: skip
+#: Of the optional ones those in seconds, and those that count keys; the others but ``beside`` and
 #: ``host_memory`` are bytes or operations a second.
 _SECONDS = ("latency", "launch", "chain", "table", "outcome")
 _OF_KEYS = ("keys", "accesses")
@@ -99,6 +103,8 @@ class Machine:
         Bytes of a process's host memory that tables may take; 0: not known.
     disk_rate : float
         Bytes a second of groups of rows that are read from a disk; 0: they take no time.
+    missing : tuple of str
+        Of ``COSTS_NOTHING``, those that its file lacks.
     """
 
     name: str
@@ -124,6 +130,7 @@ class Machine:
     host_moves: float = 3.3e10
     host_memory: float = 0.0
     disk_rate: float = 0.0
+    missing: tuple[str, ...] = field(default=(), compare=False)
 
     def products(self, kind: str) -> float:
         """Operations a second of matrix products: "fp32", "tf32" or "16"."""
@@ -143,12 +150,24 @@ class Machine:
     def with_rates(self, rates: Mapping[str, float]) -> Machine:
         """The same with other numbers of ``OPTIONAL``, ``copy`` or ``keys``."""
         changes: dict[str, Any] = dict(rates)
+        changes["missing"] = tuple(name for name in self.missing if name not in rates)
         return replace(self, **changes)
 
+    @property
+    def taken_as_0(self) -> tuple[str, ...]:
+        """What its file lacks and nobody has given since."""
+        return tuple(
+            name
+            for name in self.missing
+            if not (any(self.flops) if name == "flops" else getattr(self, name))
+        )
+
     def to_json(self) -> dict[str, Any]:
-        """Its fields, as a file holds them."""
+        """Its fields, as a file holds them; what is not known is none of them."""
         lists = {"links": [list(link) for link in self.links], "flops": list(self.flops)}
-        return asdict(self) | lists
+        found = asdict(self) | lists
+        unknown = {"missing", *self.taken_as_0}
+        return {name: value for name, value in found.items() if name not in unknown}
 
 
 def read_machine(machine: str | Path | None = None) -> Machine:
@@ -164,14 +183,15 @@ def read_machine(machine: str | Path | None = None) -> Machine:
     InvalidArgument
         When there is no such machine or file, or the file holds something else.
     """
-    name = str(machine or DEFAULT_MACHINE)
+    name = DEFAULT_MACHINE if machine is None else str(machine)
     path = _FOLDER / f"{name}.json" if name in MACHINES else Path(name)
     try:
         there = path.is_file()
     except (OSError, ValueError):  # what no file system can look for
         there = False
     if not there:
-        raise rejected("machine", name, f"one of {', '.join(MACHINES)}, or a JSON file of rates")
+        allowed = f"one of {', '.join(MACHINES)}, or a JSON file of rates"
+        raise rejected("machine", name, allowed + "; there is no such file" * bool(name))
     try:
         found = json.loads(read_bounded(path, _LARGEST))
     except OSError as error:
@@ -209,7 +229,7 @@ def machine_named(device: str) -> Machine:
 
 
 def _machine(where: str, found: dict[str, Any]) -> Machine:
-    known = [field.name for field in fields(Machine)] + ["note"]
+    known = [one.name for one in fields(Machine) if one.name != "missing"] + ["note"]
     found = dict(found)
     if "op" in found:  # what files of earlier versions call it
         found.setdefault("launch", found.pop("op"))
@@ -271,5 +291,6 @@ def _machine(where: str, found: dict[str, Any]) -> Machine:
         tuple(pairs),
         memory=int(memory("memory", found.get("memory", 0))),
         flops=(fp32, tf32, half),
+        missing=tuple(name for name in COSTS_NOTHING if name not in found),
         **optional,
     )

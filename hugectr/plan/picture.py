@@ -33,14 +33,12 @@ def plan_page(plan: PlacementPlan) -> str:
         "</tr>"
         for phase, ms in plan.ms.items()
     )
-    dense = (
-        f"<tr><td>dense network</td><td>{plan.dense_ms:.3f}</td></tr><tr><th>whole step, plan "
-        f"beside it</th><th>{plan.training_ms:.3f}</th></tr>"
-        if plan.dense_ms
-        else ""
+    dense = f"<tr><td>dense network</td><td>{plan.dense_ms:.3f}</td></tr>" if plan.dense_ms else ""
+    whole = (
+        f"<tr><th>whole step, {escape(plan.beside_step)}</th><th>{plan.training_ms:.3f}</th></tr>"
     )
     others = "".join(
-        f"<tr><td>all {escape(kind)}</td><td>{ms:.3f}</td></tr>"
+        f"<tr><td>whole step, all {escape(kind)}</td><td>{ms:.3f}</td></tr>"
         for kind, ms in plan.uniform_ms.items()
     )
     measured = "".join(
@@ -52,17 +50,18 @@ def plan_page(plan: PlacementPlan) -> str:
         for kind, colour in _COLOURS.items()
     )
     no_room = "".join(f"<p><b>No room</b>: {escape(where)}</p>" for where in plan.lacking)
+    notes = "".join(f"<p>Note: {escape(said)}</p>" for said in plan.notes)
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'><title>Placements</title>"
         "<style>body{font:14px sans-serif;margin:2em}td,th{padding:2px 10px;text-align:left}"
         "</style></head><body>"
         f"<h1>Placements of {len(plan.tables)} tables on {plan.devices} devices</h1>"
         f"<p>Predicted for {escape(plan.machine)}, global batch {plan.batchsize}: "
-        f"{plan.step_ms:.3f} ms a step. {key}</p>{no_room}{_bars(plan)}"
+        f"a whole step of {plan.training_ms:.3f} ms. {key}</p>{no_room}{notes}{_bars(plan)}"
         f"<h2>Milliseconds a step</h2><table><tr><th>phase</th><th>ms</th>"
         f"<th>of it wherever tables lie</th></tr>{phases}"
-        f"<tr><th>tables in all</th><th>{plan.step_ms:.3f}</th></tr>{dense}{measured}{others}"
-        "</table>"
+        f"<tr><th>tables in all</th><th>{plan.step_ms:.3f}</th></tr>"
+        f"{dense}{whole}{measured}{others}</table>"
         f"<h2>Tables</h2>{_tables(plan.tables, list(plan.tiers))}</body></html>\n"
     )
 

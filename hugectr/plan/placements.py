@@ -14,17 +14,11 @@ import numpy as np
 from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
-from hugectr.plan.balance import spread
-from hugectr.plan.cost import PHASES, Choice, Cost, CostModel, Job, step_seconds
-from hugectr.plan.memory import size_for_people
-from hugectr.plan.search import Search, limits_of, rooms_of
-from hugectr.plan.table_load import KINDS, TableLoad
+from hugectr.plan.whole_step import BESIDE, whole_step
 
 FORMAT = "hugectr placements"
 VERSION = 1
 OF_A_DEVICE = ("one_device",)
-#: Phases that are beside the step.
-_BESIDE = ("plan", "move rows")
 #: Of ``Model.stage_seconds()``, those that are predicted.
 _STAGES = ("plan", "embedding_forward", "dense", "exchange_update", "embedding_update")
 
@@ -72,6 +66,7 @@ class PlacementPlan:
     ----------
     tables : tuple of TablePlacement
     devices : int
+        That it was made for; 0: a file does not say.
     batchsize : int
         Global.
     machine : str
@@ -80,8 +75,9 @@ class PlacementPlan:
         Predicted milliseconds of each phase of the tables' part of a step: those of the device that
         takes longest, because a phase ends on all of them at once.
     uniform_ms : dict of str to float
-        The same of whole steps with one placement for all tables that may have it, the others by
-        key; of those that have room, unless the plan itself lacks some.
+        Of whole steps (``training_ms``) with one placement for all tables that may have it, the
+        others by key; of those that have room, unless the plan itself lacks some. Placements that
+        tables have are left aside, so that these may be shorter than the plan.
     measured_ms : dict of str to float
         Of the stages of a step that are predicted (``beside``); empty: not measured.
     dense_ms : float
@@ -93,6 +89,8 @@ class PlacementPlan:
         Of the time of planning without what is fixed, what the step beside it is longer by.
     lacking : tuple of str
         Where there is no room for it, and how many bytes lack; empty: nowhere.
+    notes : tuple of str
+        What was not known, and taken to be something.
     """
 
     tables: tuple[TablePlacement, ...]
@@ -106,6 +104,7 @@ class PlacementPlan:
     fixed_ms: Mapping[str, float] = field(default_factory=dict)
     plan_share: float = 0.0
     lacking: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def beside(self, stage_seconds: Mapping[str, float], steps: int) -> PlacementPlan:
         """The same with what was measured: ``Model.stage_seconds()`` of so many steps.
@@ -138,10 +137,10 @@ class PlacementPlan:
     def training_ms(self) -> float:
         """Predicted milliseconds of a whole step: the next batch is planned beside it and its rows
         are moved, and what both use is shared."""
-        planned = sum(self.ms.get(phase, 0.0) for phase in _BESIDE)
-        fixed = sum(self.fixed_ms.get(phase, 0.0) for phase in _BESIDE)
-        work = max(0.0, planned - fixed)
-        return max(planned, self.step_ms - planned + self.dense_ms + self.plan_share * work)
+        planned = sum(self.ms.get(phase, 0.0) for phase in BESIDE)
+        fixed = sum(self.fixed_ms.get(phase, 0.0) for phase in BESIDE)
+        rest = self.step_ms - planned
+        return float(whole_step(planned, rest, fixed, self.dense_ms, self.plan_share))
 
     @property
     def bytes(self) -> tuple[int, ...]:
@@ -220,6 +219,7 @@ class PlacementPlan:
             "fixed_ms": dict(self.fixed_ms),
             "plan_share": self.plan_share,
             **({"lacking": list(self.lacking)} if self.lacking else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
             "tables": [
                 {
                     name: list(value) if isinstance(value, tuple) else value
@@ -254,6 +254,7 @@ class PlacementPlan:
                 for tier, held in self.tiers.items()
             ]
         lines += [f"  no room: {where}" for where in self.lacking]
+        lines += [f"  note: {said}" for said in self.notes]
         for phase, ms in self.ms.items():
             fixed = self.fixed_ms.get(phase, 0.0)
             beside = f", {fixed:.3f} of it wherever tables lie" if fixed else ""
@@ -261,16 +262,28 @@ class PlacementPlan:
         lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
         if self.dense_ms:
             lines.append(f"  {'dense network'.ljust(15)} {self.dense_ms:8.3f} ms")
-            shared = f", which takes {self.plan_share:.0%} of it from the step" * bool(
-                self.plan_share
-            )
-            whole = f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, plan beside it"
-            lines.append(whole + shared)
+        lines.append(f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, {self.beside_step}")
         lines += [f"  all {kind.ljust(11)} {ms:8.3f} ms" for kind, ms in self.uniform_ms.items()]
         if self.measured_ms:
             lines.append("measured:")
             lines += [f"  {name.ljust(15)} {ms:8.3f} ms" for name, ms in self.measured_ms.items()]
         return "\n".join(lines)
+
+    @property
+    def beside_step(self) -> str:
+        """What is beside the step, and what that does to it."""
+        planned, fixed = (
+            sum(ms.get(phase, 0.0) for phase in BESIDE) for ms in (self.ms, self.fixed_ms)
+        )
+        names = " and ".join(phase for phase in BESIDE if phase in self.ms)
+        if planned > 0 and planned >= self.training_ms:
+            return f"as long as {names} beside it"
+        work = max(0.0, planned - fixed)
+        if not self.plan_share:
+            return f"{names} beside it"
+        without = f"{names} without what there is of it wherever tables lie"
+        longer = f"{self.plan_share:.0%} of {work:.3f} ms ({without})"
+        return f"{names} beside it, which makes it longer by {longer}"
 
     def _repr_html_(self) -> str:
         below = [tier for tier in self.tiers if tier != "device"]
@@ -283,103 +296,9 @@ class PlacementPlan:
         ]
         head = ["table", "placement", "rows", *(f"bytes on {r}" for r in range(self.devices))]
         head += [{"host": "bytes in host memory", "disk": "bytes on disk"}[tier] for tier in below]
-        title = f"Placements of {len(self.tables)} tables, {self.step_ms:.3f} ms a step predicted"
+        step = f"a whole step of {self.training_ms:.3f} ms"
+        title = f"Placements of {len(self.tables)} tables, {step} predicted"
         return html_table(title, head, rows)
-
-
-def plan_placements(
-    job: Job, tables: list[TableLoad], fixed: dict[str, Choice] | None = None
-) -> PlacementPlan:
-    """The plan whose step is predicted to be shortest.
-
-    Parameters
-    ----------
-    job : Job
-    tables : list of TableLoad
-    fixed : dict of str to Choice, optional
-        Tables whose placement is given.
-    """
-    model = CostModel(job, tables)
-    return describe(model, tables, Search(model, tables, fixed).best())
-
-
-def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]) -> PlacementPlan:
-    """What these choices cost."""
-    job = model.job
-    fixed = model.fixed()
-    total = fixed.copy()
-    placed, lacking = [], []
-    rooms = np.zeros(len(limits_of(job)))
-    for table, choice in zip(tables, chosen, strict=True):
-        cost = model.cost(table, choice)
-        total += cost.seconds
-        rooms += rooms_of(cost.held, job)
-        if cost.held.lacking:
-            size = size_for_people(cost.held.lacking)
-            lacking.append(
-                f"table {table.name!r} lacks {size} in its Memory, for its rows or for those of "
-                "two batches on a device"
-            )
-        placed.append(
-            TablePlacement(
-                table.name,
-                choice.kind,
-                choice.device if choice.kind in OF_A_DEVICE else None,
-                table.rows,
-                tuple(int(count) for count in cost.held.device),
-                _milliseconds(cost.seconds),
-                *(
-                    tuple(int(count) for count in held) if held.any() else ()
-                    for held in (cost.held.host, cost.held.disk)
-                ),
-            )
-        )
-    uniform = {}
-    for kind in KINDS:
-        if kind == "hybrid":
-            continue
-        costs = _uniform(model, tables, kind)
-        held = np.sum([rooms_of(cost.held, job) for cost in costs], axis=0) if costs else rooms
-        if lacking or not (held > limits_of(job)).any():
-            seconds = fixed + sum(cost.seconds for cost in costs)
-            uniform[kind] = round(1e3 * step_seconds(seconds), 6)
-    over = rooms - limits_of(job)
-    for r in np.flatnonzero(over[:-1] > 0):
-        where = f"device {r}" if r < job.devices else f"process {r - job.devices}'s host memory"
-        lacking.append(f"{where} lacks {size_for_people(over[r])} for rows")
-    return PlacementPlan(
-        tuple(placed),
-        job.devices,
-        job.batch,
-        job.machine.name,
-        _milliseconds(total),
-        uniform,
-        fixed_ms=_milliseconds(fixed),
-        plan_share=job.machine.beside,
-        lacking=tuple(lacking),
-    )
-
-
-def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[Cost]:
-    """Of all tables placed so, or by key where they can not be; on one
-    device each they are spread by their work."""
-    placed = [(t, Choice(kind if kind in t.kinds else "by_key")) for t in tables]
-    costs = [model.cost(table, choice) for table, choice in placed]
-    if kind == "one_device":
-        work = {t.name: float(c.seconds.sum()) for t, c in zip(tables, costs, strict=True)}
-        on = spread(work, {}, model.job.devices)
-        costs = [
-            model.cost(table, replace(choice, device=on[table.name])) for table, choice in placed
-        ]
-    return costs
-
-
-def _milliseconds(seconds: Any) -> dict[str, float]:
-    return {
-        phase: round(1e3 * float(of_phase.max()), 6)
-        for phase, of_phase in zip(PHASES, seconds, strict=True)
-        if phase != "move rows" or of_phase.any()
-    }
 
 
 def _tiers_of(table: TablePlacement) -> str:

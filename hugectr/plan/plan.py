@@ -25,16 +25,20 @@ class Plan:
         What each op of a device's step asks of it, without the tables.
     fits : MemoryFit or None
         Whether this process's devices have the bytes; None: not asked for.
+    memory_of : str
+        Whose placements the memory is of, where others are proposed beside it.
     """
 
     memory: MemoryPlan
     placement: PlacementPlan | None = None
     work: tuple[OpWork, ...] = ()
     fits: MemoryFit | None = None
+    memory_of: str = ""
 
     def __str__(self) -> str:
         memory = self.memory
         if self.fits:  # it says what is lacking
             memory = replace(memory, lacking=())
-        parts = [str(memory) + (f"\n{self.fits}" if self.fits else "")]
+        whose = f"memory of {self.memory_of}:\n" if self.memory_of else ""
+        parts = [f"{whose}{memory}" + (f"\n{self.fits}" if self.fits else "")]
         return "\n\n".join(parts + ([str(self.placement)] if self.placement else []))

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from hugectr.base.arguments import check_choice, check_float, check_int, check_str
-from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.regular_file import read_bounded
 from hugectr.plan.placements import (
     FORMAT,
@@ -21,6 +22,12 @@ from hugectr.plan.table_load import KINDS
 
 #: Bytes of the largest plan that is read.
 _LARGEST = 64 << 20
+#: Fields of a plan and of its tables.
+_FIELDS = (
+    "format", "version", "devices", "batchsize", "machine", "predicted_ms", "uniform_ms",
+    "measured_ms", "dense_ms", "fixed_ms", "plan_share", "lacking", "notes", "tables",
+)  # fmt: skip
+_TABLE_FIELDS = ("name", "kind", "device", "rows", "bytes", "ms", "host", "disk")
 
 
 def read_plan(path: str | Path) -> PlacementPlan:
@@ -60,6 +67,7 @@ def plan_of_json(found: object, where: str) -> PlacementPlan:
         raise InvalidArgument(f"{where}: no plan: its 'format' must be {FORMAT!r}")
     if found.get("version") != VERSION:
         raise rejected(f"{where}: version", found.get("version"), f"{VERSION}: update hugectr")
+    _check_fields(where, found, _FIELDS)
     tables = found.get("tables")
     if not isinstance(tables, list):
         raise rejected(f"{where}: tables", tables, "a list of objects")
@@ -67,9 +75,22 @@ def plan_of_json(found: object, where: str) -> PlacementPlan:
     for name, count in Counter(table.name for table in placed).items():
         if count > 1:
             raise rejected(f"{where}: tables", name, "each table once")
+    sizes = [
+        (f"{where}: tables[{i}].{tier}", len(held))
+        for i, table in enumerate(placed)
+        for tier, held in (("bytes", table.bytes), ("host", table.host), ("disk", table.disk))
+        if held
+    ]
+    devices = sizes[0][1] if sizes else 0
+    if "devices" in found:
+        devices = check_int(f"{where}: devices", found["devices"], 1)
+    for name, size in sizes:
+        if size != devices:
+            allowed = f"one for each of {devices} devices, or no such field"
+            raise rejected(name, f"{size} numbers", allowed)
     return PlacementPlan(
         placed,
-        check_int(f"{where}: devices", found.get("devices", 1), 1),
+        devices,
         check_int(f"{where}: batchsize", found.get("batchsize", 1), 1),
         check_str(f"{where}: machine", found.get("machine", "")),
         _numbers(f"{where}: predicted_ms", found.get("predicted_ms")),
@@ -79,12 +100,20 @@ def plan_of_json(found: object, where: str) -> PlacementPlan:
         _numbers(f"{where}: fixed_ms", found.get("fixed_ms")),
         check_float(f"{where}: plan_share", found.get("plan_share", 0.0), 0.0),
         _texts(f"{where}: lacking", found.get("lacking", [])),
+        _texts(f"{where}: notes", found.get("notes", [])),
     )
 
 
 def _table(where: str, found: object) -> TablePlacement:
     if not isinstance(found, dict):
         raise rejected(where, found, "an object with name and kind")
+    if "frequent" in found:
+        raise InvalidArgument(
+            f"{where}.frequent: a plan names no frequent keys: they are counted when the model is "
+            "compiled; the table's own Placement('hybrid', frequent=[...]) names them, without a "
+            "plan or with plan='auto'"
+        )
+    _check_fields(where, found, _TABLE_FIELDS)
     kind = check_choice(f"{where}.kind", found.get("kind"), KINDS)
     device = found.get("device")
     if device is not None and kind not in OF_A_DEVICE:
@@ -106,6 +135,13 @@ def _table(where: str, found: object) -> TablePlacement:
         held("host"),
         held("disk"),
     )
+
+
+def _check_fields(where: str, found: dict[str, object], known: Sequence[str]) -> None:
+    for name in found:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise rejected(f"{where}: field", name, ", ".join(known) + near)
 
 
 def _texts(where: str, found: object) -> tuple[str, ...]:

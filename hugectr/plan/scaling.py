@@ -14,6 +14,8 @@ from hugectr.plan.machine import Machine
 
 #: Parts of a step that one device does not have, in the order of a step.
 PARTS = ("send vectors", "send gradients", "pass over vectors", "plan")
+#: Of a step: kMostMicroBatches in core/cpp/model/step_scalars.hpp.
+MOST_MICRO_BATCHES = 8
 #: How vectors travel.
 EXCHANGES = ("unique", "pooled")
 
@@ -191,7 +193,7 @@ def predict(
     resident : bool
         Samples lie on the devices; else they come from hosts.
     micro_batches : int
-        Of a device's samples.
+        Of a device's samples; as many as a solver may have.
 
     Returns
     -------
@@ -200,9 +202,9 @@ def predict(
     Raises
     ------
     InvalidArgument
-        When nodes are not full, or there is no device or micro-batch.
+        When nodes are not full, there is no device or micro-batch, or there are too many of these.
     """
-    check_int("micro_batches", micro_batches, 1)
+    check_int("micro_batches", micro_batches, 1, MOST_MICRO_BATCHES)
     check_int("devices", devices, 1)
     near = devices if network is None else min(devices, network.node_devices)
     if devices % near:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.plan.cost import Array, Choice, CostModel, Held, Job, choices_of
+from hugectr.plan.cost import PHASES, Array, Choice, CostModel, Held, Job, choices_of
 from hugectr.plan.table_load import TableLoad
+from hugectr.plan.whole_step import BESIDE
 
 #: Seconds that a byte without room costs: more than any plan that has room for all.
 _NO_ROOM = 1e-3
+#: What a second of work counts that makes a step no longer, because it is beside it.
+_HIDDEN = 1e-6
 _ROUNDS = 40
 #: Tables that are few enough for several starts.
 _FEW = 64
@@ -32,8 +35,8 @@ class _Options:
 class Search:
     """Greedy in the order of cost, then changes of one table, and of two where there are few.
 
-    Every table has a placement in what comes out. What a plan costs is its predicted step, and far
-    more for bytes that have no room.
+    Every table has a placement in what comes out. What a plan costs is its predicted whole step,
+    beside which the next batch is planned, and far more for bytes that have no room.
 
     Parameters
     ----------
@@ -46,6 +49,7 @@ class Search:
     def __init__(
         self, model: CostModel, tables: list[TableLoad], fixed: dict[str, Choice] | None = None
     ) -> None:
+        self._model, self._fixed = model, model.fixed()
         self._limits = limits_of(model.job)
         self._options = []
         for table in tables:
@@ -86,17 +90,19 @@ class Search:
         )
 
     def _values(self, seconds: Array, memory: Array) -> Array:
-        value: Array = seconds.max(axis=-1).sum(axis=-1)
+        seconds = seconds + self._fixed
+        value = self._model.whole_step(seconds) + _HIDDEN * seconds.max(axis=-1).sum(axis=-1)
         without = np.maximum(memory - self._limits, 0).sum(axis=-1)
         return np.asarray(value + _NO_ROOM * without)
 
     def _starts(self) -> list[list[int]]:
         """Greedy in two orders, by work, and every kind for all tables that may have it."""
-        cheapest = [float(self._values(o.seconds, o.bytes).min()) for o in self._options]
+        cheapest = [float(o.seconds.max(axis=-1).sum(axis=-1).min()) for o in self._options]
         largest = [float(o.bytes.sum(axis=1).min()) for o in self._options]
         orders = (cheapest, largest) if len(self._options) <= _FEW else (cheapest,)
         starts = [self._greedy(list(np.argsort(order)[::-1])) for order in orders]
-        starts.append(self._greedy(list(np.argsort(cheapest)[::-1]), self._least_work()))
+        order = list(np.argsort(cheapest)[::-1])
+        starts += [self._greedy(order, self._least_work(beside)) for beside in (False, True)]
         kinds = {choice.kind for options in self._options for choice in options.choices}
         if len(self._options) <= _FEW:
             for kind in sorted(kinds):
@@ -108,12 +114,16 @@ class Search:
         kinds = [choice.kind for choice in options.choices]
         return kinds.index(kind) if kind in kinds else 0
 
-    def _least_work(self) -> list[list[int]]:
+    def _least_work(self, beside: bool) -> list[list[int]]:
         """Of each table the choices of the kind that is least work for all devices together: what
-        is best where there are enough tables to give every device as much."""
+        is best where there are enough tables to give every device as much. Work beside the step
+        counts by what it takes from it, or as all other, which is best where it is longer."""
+        weights = np.ones(len(PHASES))
+        if beside:
+            weights[[PHASES.index(phase) for phase in BESIDE]] = self._model.job.machine.beside
         found = []
         for options in self._options:
-            work = options.seconds.sum(axis=(1, 2))
+            work = options.seconds.sum(axis=2) @ weights
             kind = options.choices[int(work.argmin())].kind
             found.append([c for c, choice in enumerate(options.choices) if choice.kind == kind])
         return found

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hugectr.plan.tiers import Tiers
@@ -13,6 +14,8 @@ KINDS = ("by_key", "by_slot", "one_device", "replicated", "by_column", "hybrid")
 PACK = 4
 #: Bytes of a row's key and of its places in the index.
 INDEX = 40
+#: Tables that a line names, of many.
+_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ class TableLoad:
         Of a number of a vector: 4 of float32, 2 of bfloat16.
     tiers : Tiers or None
         None: all rows are in the devices' memory.
+    wire : str or None
+        What its vectors travel as (``hugectr.spec.wire.WIRES``); None: as layers read them.
+    rows_from : {"given", "samples", "batch"}
+        What ``rows`` comes from: a number that somebody gave, or distinct rows of samples, or where
+        there are none the keys of a batch.
     """
 
     name: str
@@ -77,6 +85,8 @@ class TableLoad:
     frequent: FrequentLoad | None = None
     vector_bytes: int = 4
     tiers: Tiers | None = None
+    wire: str | None = None
+    rows_from: str = "given"
 
     @property
     def row_bytes(self) -> int:
@@ -95,3 +105,22 @@ def column_devices(vec_size: int, devices: int) -> int:
         if vec_size % (PACK * count) == 0:
             return count
     return 1
+
+
+def guessed_rows(tables: Sequence[TableLoad]) -> list[str]:
+    """Lines that say whose rows nobody gave, and what they are taken to be."""
+    taken = {
+        "samples": "many times the distinct ones of the samples",
+        "batch": "the keys of a batch, each a row of its own",
+    }
+    lines = []
+    for source, said in taken.items():
+        names = [table.name for table in tables if table.rows_from == source]
+        if names:
+            some = ", ".join(map(repr, names[:_NAMED]))
+            others = f" and {len(names) - _NAMED} others" if len(names) > _NAMED else ""
+            lines.append(
+                f"rows of {some}{others} are not known, and taken to be {said}: "
+                "--rows NAME=N, or Model.plan(rows={NAME: N}), gives them"
+            )
+    return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hugectr.base import log
 from hugectr.base.arguments import check_bool, check_enum, check_int, check_names, check_str
@@ -20,6 +20,8 @@ from hugectr.spec.placement import Placement
 COMBINERS = ("sum", "mean", "concat")
 #: How a table is placed: split over its GPUs, or whole on every one.
 STRATEGIES = ("mp", "dp")
+
+T = TypeVar("T")
 
 
 @named_keywords("EmbeddingTableConfig")
@@ -66,17 +68,27 @@ class EmbeddingTableConfig:
         if self.max_vocabulary_size == 0:
             raise rejected(where + "max_vocabulary_size", 0, "an integer >= 1, or -1 for no bound")
         self.ev_size = check_int(where + "ev_size", ev_size, 1, MAX_VEC_SIZE)
-        optimizer = opt_params if opt_params is not None else opt_params_or_empty
+        optimizer = _one_of(where, "opt_params", opt_params, opt_params_or_empty)
         if optimizer is not None and not isinstance(optimizer, OptParamsPy):
             raise rejected(where + "opt_params", optimizer, "what hugectr.CreateOptimizer returns")
         self.opt_params = optimizer
         self.vector_type = check_vector_type(where + "vector_type", vector_type)
         self.init_param = check_initializer(
-            where + "init_param", init_param if init_param is not None else init_param_or_empty
+            where + "init_param", _one_of(where, "init_param", init_param, init_param_or_empty)
         )
 
     def __repr__(self) -> str:
         return f"EmbeddingTableConfig({self.name!r}, {self.max_vocabulary_size}, {self.ev_size})"
+
+
+def _one_of(where: str, name: str, value: T | None, other: T | None) -> T | None:
+    """What an argument of two names is given by, which must not be both."""
+    if value is not None and other is not None:
+        raise InvalidArgument(
+            f"{where}{name} and {name}_or_empty: found both, allowed: one of them, which are two "
+            "names of one argument"
+        )
+    return other if value is None else value
 
 
 def _items(name: str, value: Any, allowed: str) -> list[Any]:
@@ -174,6 +186,9 @@ class EmbeddingCollectionConfig:
         """
         where = f"embedding_lookup {top_name!r}: "
         name = check_str(where + "top_name", top_name, empty=False)
+        if isinstance(table_config, str):
+            allowed = "a hugectr.EmbeddingTableConfig, or a list of them: not its name"
+            raise rejected(where + "table_config", table_config, allowed)
         flat = isinstance(table_config, Sequence)
         tables = list(table_config) if isinstance(table_config, Sequence) else [table_config]
         bottoms = check_names(where + "bottom_name", bottom_name)

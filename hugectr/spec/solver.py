@@ -22,6 +22,7 @@ from hugectr.base.html_table import html_table
 from hugectr.base.keywords import named_keywords
 from hugectr.base.no_effect import warn_given
 from hugectr.plan.placements import PlacementPlan
+from hugectr.plan.scaling import MOST_MICRO_BATCHES
 from hugectr.spec.enums import AllReduceAlgo, DeviceLayout, LrPolicy_t, MetricsType
 from hugectr.spec.memory import Memory, check_memory
 from hugectr.spec.metrics import check_metrics_spec, metric_names
@@ -55,10 +56,6 @@ WITHOUT_EFFECT = {
     "all_reduce_algo": "NCCL chooses the algorithm",
     **dict.fromkeys(("kafka_brockers", "kafka_brokers"), _NO_KAFKA),
 }
-
-
-#: Of a step: kMostMicroBatches in core/cpp/model/step_scalars.hpp.
-MOST_MICRO_BATCHES = 8
 
 
 def check_vvgpu(name: str, value: Any) -> list[list[int]]:

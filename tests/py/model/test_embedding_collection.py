@@ -401,6 +401,7 @@ def test_the_reserved_key_of_a_later_input_is_named(data):
 
 
 TABLE = EmbeddingTableConfig("t", 10, 4)
+ADAM, UNIFORM = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam), hugectr.Uniform(0.1)
 
 
 def looked_up(*lookups) -> EmbeddingCollectionConfig:
@@ -417,6 +418,15 @@ def looked_up(*lookups) -> EmbeddingCollectionConfig:
         (lambda: EmbeddingTableConfig("t", 10, 0), "ev_size"),
         (lambda: EmbeddingTableConfig("t", 10, 4, "Adam"), "CreateOptimizer"),
         (lambda: EmbeddingTableConfig("t", 10, 4, init_param=0.1), "hugectr.Uniform"),
+        (
+            lambda: EmbeddingTableConfig("t", 10, 4, ADAM, opt_params=ADAM),
+            "'t': opt_params and opt_params_or_empty: found both",
+        ),
+        (
+            lambda: EmbeddingTableConfig("t", 10, 4, None, UNIFORM, init_param=UNIFORM),
+            "'t': init_param and init_param_or_empty: found both",
+        ),
+        (lambda: looked_up(("items", "target", "v", "sum")), "table_config: found 'items', .*name"),
         (lambda: hugectr.Uniform(0), "up_bound"),
         (lambda: looked_up(([TABLE], ["a", "b"], "v", ["sum"])), "as many of each"),
         (lambda: looked_up((TABLE, "target", "v", "max")), "combiner"),

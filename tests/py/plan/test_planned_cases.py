@@ -8,7 +8,8 @@ import pytest
 
 from hugectr.plan.cost import Job
 from hugectr.plan.machine import read_machine
-from hugectr.plan.placements import PlacementPlan, plan_placements
+from hugectr.plan.placements import PlacementPlan
+from hugectr.plan.planning import plan_placements
 from hugectr.plan.table_load import TableLoad
 
 #: MLPerf's DLRM-DCNv2: rows and keys a sample.
@@ -34,14 +35,14 @@ def load(name: str, rows: int, d: int, job: Job, hot: int = 1, state: int = 0) -
 
 
 def gain(plan: PlacementPlan) -> float:
-    """Of the best plan with one placement over this one."""
-    return min(plan.uniform_ms.values()) / plan.step_ms
+    """Of a whole step: the best plan with one placement over this one."""
+    return min(plan.uniform_ms.values()) / plan.training_ms
 
 
 @pytest.mark.parametrize("machine", ["h100", "h200"])
 @pytest.mark.parametrize("devices", [2, 4, 8])
 def test_on_equal_tables_a_plan_is_the_best_uniform_one(devices, machine):
-    job = Job(devices, 65536 * devices, read_machine(machine), 2)
+    job = Job(devices, 65536 * devices, read_machine(machine), "bfloat16")
     plan = plan_placements(job, [load(f"t{i}", 1_000_000, 128, job) for i in range(26)])
     assert gain(plan) >= 1 / 1.02
 
@@ -50,21 +51,21 @@ def test_on_equal_tables_a_plan_is_the_best_uniform_one(devices, machine):
 def test_a_giant_and_many_small_tables(devices, least):
     """What there is to gain is that a device's kernels walk over fewer tables, which grows with the
     devices: nearly all of it comes from putting each table on one of them."""
-    job = Job(devices, 16384 * devices, read_machine("h200"), 2)
+    job = Job(devices, 16384 * devices, read_machine("h200"), "bfloat16")
     small = [load(f"s{i}", int(n), 16, job) for i, n in enumerate(np.geomspace(100, 10_000, 100))]
     plan = plan_placements(job, [load("giant", 50_000_000, 64, job), *small])
     assert gain(plan) >= 1.0
     on_all = min(ms for kind, ms in plan.uniform_ms.items() if kind != "one_device")
-    assert on_all / plan.step_ms >= least
+    assert on_all / plan.training_ms >= least
     kinds = {table.name: table.kind for table in plan.tables}
     assert list(kinds.values()).count("one_device") > 50
 
 
-@pytest.mark.parametrize(("devices", "least"), [(2, 1.02), (4, 1.004), (8, 1.003)])
+@pytest.mark.parametrize(("devices", "least"), [(2, 1.03), (4, 1.01), (8, 1.0025)])
 def test_tables_of_mlperf(devices, least):
     """Rows by a quarter. By key each distinct row travels once, which leaves a mixture little to
     gain: not the 1.15 that was hoped for."""
-    job = Job(devices, 6912 * devices, read_machine("h200"), 2)
+    job = Job(devices, 6912 * devices, read_machine("h200"), "bfloat16")
     tables = [
         load(f"m{i}", max(min(rows, 100), rows // 4), 128, job, hot, 128)
         for i, (rows, hot) in enumerate(zip(ROWS, HOTNESS, strict=True))

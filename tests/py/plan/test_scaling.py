@@ -87,8 +87,9 @@ def test_micro_batches_hide_all_but_one():
     assert step.seconds == pytest.approx(work.one_seconds + 3 * 2e-5 + sum(step.parts.values()))
     nothing = predict(work_of(), machine, 8, network, micro_batches=4)
     assert nothing.parts["send vectors"] == pytest.approx(4 * one)
-    with pytest.raises(hugectr.InvalidArgument, match="micro_batches: found 0"):
-        predict(work, machine, 8, network, micro_batches=0)
+    for none in (0, 9, 65536):
+        with pytest.raises(hugectr.InvalidArgument, match=f"micro_batches: found {none}, .*1 to 8"):
+            predict(work, machine, 8, network, micro_batches=none)
 
 
 def test_refusals_and_the_table():

@@ -15,8 +15,9 @@ from plan.test_planned_cases import HOTNESS, ROWS
 
 from hugectr.plan.cost import Choice, CostModel, Job, choices_of
 from hugectr.plan.machine import read_machine
-from hugectr.plan.placements import PlacementPlan, plan_placements
+from hugectr.plan.placements import PlacementPlan
 from hugectr.plan.plan_file import plan_of_json
+from hugectr.plan.planning import plan_placements
 from hugectr.plan.search import Search
 from hugectr.plan.table_load import FrequentLoad, TableLoad
 from hugectr.plan.tiers import MissedRows, Tiers
@@ -48,7 +49,7 @@ def mlperf(scale: float, mlperf_hot: bool) -> tuple[PlacementPlan, float, float]
     load = TableLoad(
         "emb", run["all_rows"], 128, len(HOTNESS), hot, share, share, 1, tiers=Tiers(int(places))
     )
-    plan = plan_placements(Job(1, BATCH, read_machine("h200"), 2), [load])
+    plan = plan_placements(Job(1, BATCH, read_machine("h200"), "bfloat16"), [load])
     return replace(plan, dense_ms=2.12 + 0.07), float(misses), run["ms"]
 
 
@@ -83,7 +84,7 @@ def test_steps_of_ten_tables_on_one_h200(run):
         TableLoad(f"t{i}", run["rows"], run["dim"], 1, 1, share, share, states, tiers=tiers)
         for i in range(run["tables"])
     ]
-    job = Job(1, int(keys), read_machine("h200"), 4)
+    job = Job(1, int(keys), read_machine("h200"))
     plan = plan_placements(job, loads)
     assert plan.training_ms == pytest.approx(run["ms"], rel=0.15)
     missed = MissedRows(run["rows"], keys, share * keys)(places) * run["tables"]
@@ -119,7 +120,7 @@ def giant(tiers: Tiers | None, **changes: object) -> TableLoad:
 def test_budgets_are_what_a_table_takes_of_devices():
     """512 bytes a row: 51 GB, which two devices of 20 GB do not hold, and their places do."""
     machine = replace(read_machine("h200"), memory=20_000_000_000)
-    job = Job(2, 65536, machine, 2)
+    job = Job(2, 65536, machine, "bfloat16")
     assert "device 0 lacks" in plan_placements(job, [giant(None)]).lacking[0]
     plan = plan_placements(job, [giant(Tiers(4_000_000_000))])
     assert plan.lacking == ()
@@ -132,7 +133,7 @@ def test_host_memory_is_that_of_a_process():
     tiers = Tiers(4_000_000_000)
     machine = replace(read_machine("h200"), host_memory=60e9)
     for near in (2, 4):
-        job = Job(4, 65536, machine, 2, near)
+        job = Job(4, 65536, machine, "bfloat16", near)
         plan = plan_placements(job, [giant(tiers), giant(tiers, name="other", rows=10_000_000)])
         assert plan.lacking == ()
         for first in range(0, 4, near):
@@ -145,16 +146,18 @@ def test_places_hold_two_batches_or_it_is_said():
     """What the core would refuse: by key halves what each device needs."""
     distinct = 0.5 * 65536
     enough = int(1.5 * distinct * (512 + 8))
-    plan = plan_placements(Job(2, 65536, read_machine("h200"), 2), [giant(Tiers(enough))])
+    plan = plan_placements(Job(2, 65536, read_machine("h200"), "bfloat16"), [giant(Tiers(enough))])
     assert plan.lacking == ()
     assert plan.tables[0].kind in ("by_key", "by_column")
-    too_few = plan_placements(Job(1, 65536, read_machine("h200"), 2), [giant(Tiers(enough))])
+    too_few = plan_placements(
+        Job(1, 65536, read_machine("h200"), "bfloat16"), [giant(Tiers(enough))]
+    )
     assert "'giant' lacks" in too_few.lacking[0]
 
 
 def test_a_disk_is_below_host_memory():
     tiers = Tiers(4_000_000_000, 10_000_000_000, 100_000_000_000)
-    job = Job(1, 65536, read_machine("h200"), 2)
+    job = Job(1, 65536, read_machine("h200"), "bfloat16")
     plan = plan_placements(job, [giant(tiers)])
     assert plan.disk == (51_200_000_000,)
     assert plan.host == (10_000_000_000 + 12 * 100_000_000,)
@@ -167,14 +170,14 @@ def test_a_disk_is_below_host_memory():
 
 def test_hybrids_of_tables_in_tiers_are_not_proposed():
     frequent = FrequentLoad(50, 0.99, 0.5, 0.5)
-    job = Job(4, 65536, read_machine("h200"), 2)
+    job = Job(4, 65536, read_machine("h200"), "bfloat16")
     kinds = {choice.kind for choice in choices_of(giant(Tiers(1 << 30), frequent=frequent), job)}
     assert kinds == {"by_key", "by_slot", "one_device", "replicated", "by_column"}
     assert Choice("hybrid") in choices_of(giant(None, frequent=frequent), job)
 
 
 def test_more_places_are_never_slower():
-    job = Job(2, 65536, read_machine("h200"), 2)
+    job = Job(2, 65536, read_machine("h200"), "bfloat16")
     budgets = [0, *(1 << n for n in range(26, 38))]
     loads = [giant(Tiers(budget)) for budget in budgets] + [giant(None)]
     for choice in choices_of(giant(None), job):
@@ -186,7 +189,7 @@ def test_more_places_are_never_slower():
 
 def test_a_plan_of_tiers_is_a_file():
     tiers = Tiers(4_000_000_000, 10_000_000_000, 50_000_000_000)
-    plan = plan_placements(Job(2, 65536, read_machine("h200"), 2), [giant(tiers)])
+    plan = plan_placements(Job(2, 65536, read_machine("h200"), "bfloat16"), [giant(tiers)])
     found = json.loads(json.dumps(plan.to_json()))
     assert plan_of_json(found, "plan") == plan
     for name in ("host", "disk"):  # as files of earlier versions are
@@ -205,7 +208,7 @@ def test_near_brute_force_with_tables_in_tiers(seed):
         else load
         for load in random_loads(rng, int(rng.integers(1, 5)))
     ]
-    job = Job(devices, 4096 * devices, read_machine("h200"), 2)
+    job = Job(devices, 4096 * devices, read_machine("h200"), "bfloat16")
     model = CostModel(job, loads)
     search = Search(model, loads)
     choices = [choices_of(load, job) for load in loads]

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a plan: the best that is found, and what it is predicted to take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hugectr.plan.balance import spread
+from hugectr.plan.cost import PHASES, Choice, Cost, CostModel, Job
+from hugectr.plan.memory import size_for_people
+from hugectr.plan.placements import OF_A_DEVICE, PlacementPlan, TablePlacement
+from hugectr.plan.search import Search, limits_of, rooms_of
+from hugectr.plan.table_load import KINDS, TableLoad
+
+
+def plan_placements(
+    job: Job, tables: list[TableLoad], fixed: dict[str, Choice] | None = None
+) -> PlacementPlan:
+    """The plan whose step is predicted to be shortest.
+
+    Parameters
+    ----------
+    job : Job
+    tables : list of TableLoad
+    fixed : dict of str to Choice, optional
+        Tables whose placement is given.
+    """
+    model = CostModel(job, tables)
+    return describe(model, tables, Search(model, tables, fixed).best())
+
+
+def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]) -> PlacementPlan:
+    """What these choices cost."""
+    job = model.job
+    fixed = model.fixed()
+    total = fixed.copy()
+    placed, lacking = [], []
+    rooms = np.zeros(len(limits_of(job)))
+    for table, choice in zip(tables, chosen, strict=True):
+        cost = model.cost(table, choice)
+        total += cost.seconds
+        rooms += rooms_of(cost.held, job)
+        if cost.held.lacking:
+            size = size_for_people(cost.held.lacking)
+            lacking.append(
+                f"table {table.name!r} lacks {size} in its Memory, for its rows or for those of "
+                "two batches on a device"
+            )
+        placed.append(
+            TablePlacement(
+                table.name,
+                choice.kind,
+                choice.device if choice.kind in OF_A_DEVICE else None,
+                table.rows,
+                tuple(int(count) for count in cost.held.device),
+                _milliseconds(cost.seconds),
+                *(
+                    tuple(int(count) for count in held) if held.any() else ()
+                    for held in (cost.held.host, cost.held.disk)
+                ),
+            )
+        )
+    uniform = {}
+    for kind in KINDS:
+        if kind == "hybrid":
+            continue
+        costs = _uniform(model, tables, kind)
+        held = np.sum([rooms_of(cost.held, job) for cost in costs], axis=0) if costs else rooms
+        if lacking or not (held > limits_of(job)).any():
+            seconds = fixed + sum(cost.seconds for cost in costs)
+            uniform[kind] = round(1e3 * float(model.whole_step(seconds)), 6)
+    over = rooms - limits_of(job)
+    for r in np.flatnonzero(over[:-1] > 0):
+        where = f"device {r}" if r < job.devices else f"process {r - job.devices}'s host memory"
+        lacking.append(f"{where} lacks {size_for_people(over[r])} for rows")
+    return PlacementPlan(
+        tuple(placed),
+        job.devices,
+        job.batch,
+        job.machine.name,
+        _milliseconds(total),
+        uniform,
+        dense_ms=round(1e3 * job.dense, 6),
+        fixed_ms=_milliseconds(fixed),
+        plan_share=job.machine.beside,
+        lacking=tuple(lacking),
+        notes=_not_known(job, tables),
+    )
+
+
+def _not_known(job: Job, tables: Sequence[TableLoad]) -> tuple[str, ...]:
+    """What the machine's file lacks of what these tables' step goes by."""
+    on_disk = any(table.tiers is not None and table.tiers.disk is not None for table in tables)
+    unused = {"table": len(tables) < 2, "disk_rate": not on_disk}
+    names = [name for name in job.machine.taken_as_0 if not unused.get(name, False)]
+    return (f"not in this machine's file, taken as 0: {', '.join(names)}",) if names else ()
+
+
+def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[Cost]:
+    """Of all tables placed so, or by key where they can not be; on one
+    device each they are spread by their work."""
+    placed = [(t, Choice(kind if kind in t.kinds else "by_key")) for t in tables]
+    costs = [model.cost(table, choice) for table, choice in placed]
+    if kind == "one_device":
+        work = {t.name: float(c.seconds.sum()) for t, c in zip(tables, costs, strict=True)}
+        on = spread(work, {}, model.job.devices)
+        costs = [
+            model.cost(table, replace(choice, device=on[table.name])) for table, choice in placed
+        ]
+    return costs
+
+
+def _milliseconds(seconds: Any) -> dict[str, float]:
+    return {
+        phase: round(1e3 * float(of_phase.max()), 6)
+        for phase, of_phase in zip(PHASES, seconds, strict=True)
+        if phase != "move rows" or of_phase.any()
+    }

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole step from its phases: what the search makes short, and what a plan says."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+#: Of the phases, those beside the step: a next batch is planned, and its rows are moved.
+BESIDE = ("plan", "move rows")
+
+#: Of one plan, or of several.
+Times = float | npt.NDArray[np.float64]
+
+
+def whole_step(
+    beside: Times, rest: Times, fixed: float, dense: float, share: float
+) -> npt.NDArray[np.float64]:
+    """Of a training step, in the unit of its parts.
+
+    Parameters
+    ----------
+    beside : float or array
+        Phases of ``BESIDE``.
+    rest : float or array
+        The other phases, of tables.
+    fixed : float
+        What of ``beside`` there is wherever tables lie: launches and waits, which take nothing from
+        the step.
+    dense : float
+        Of the dense network.
+    share : float
+        Of the rest of ``beside``, what it takes from the step.
+    """
+    shared = share * np.maximum(0.0, beside - fixed)
+    return np.asarray(np.maximum(beside, rest + dense + shared), np.float64)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan files that somebody wrote or took from elsewhere: what is not as it seems is said."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from plan.planned_models import keys_of, model_of
+
+from hugectr import InvalidArgument
+from hugectr.plan.placements import FORMAT
+from hugectr.plan.plan_file import plan_of_json
+
+
+def plan_of(**changes) -> dict:
+    table = {"name": "emb", "kind": "by_key", **changes.pop("table", {})}
+    return {"format": FORMAT, "version": 1, "tables": [table], **changes}
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (plan_of(device=2), "plan: field: found 'device', .*did you mean 'devices'"),
+        (plan_of(foo=1), "plan: field: found 'foo', allowed: format, version, devices"),
+        (plan_of(table={"foo": 1}), r"tables\[0\]: field: found 'foo', allowed: name, kind"),
+        (
+            plan_of(table={"kind": "hybrid", "frequent": [1]}),
+            r"tables\[0\].frequent: a plan names no frequent keys.*Placement\('hybrid'",
+        ),
+        (
+            plan_of(devices=4, table={"bytes": [1, 2]}),
+            r"tables\[0\].bytes: found '2 numbers', allowed: one for each of 4 devices",
+        ),
+    ],
+)
+def test_fields_that_a_plan_has_not_are_refused(found, says):
+    with pytest.raises(InvalidArgument, match=says):
+        plan_of_json(found, "plan")
+
+
+def test_a_file_need_not_say_how_many_devices():
+    plan = plan_of_json(plan_of(), "plan")
+    assert (plan.devices, plan.bytes) == (0, ())
+    assert "emb" in str(plan)
+    assert plan_of_json(plan_of(table={"bytes": [1, 2]}), "plan").bytes == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("devices", "placement", "warned", "told"),
+    [
+        (8, None, True, False),
+        (2, None, False, False),
+        (None, None, False, False),
+        (2, "replicated", False, True),
+        (2, "by_key", False, False),
+    ],
+)
+def test_other_devices_and_placements_are_told_of(
+    devices, placement, warned, told, tmp_path, caplog
+):
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan_of(**({"devices": devices} if devices else {}))))
+    caplog.set_level(logging.INFO)
+    model = model_of(
+        keys_of(512, 100), 2, megabytes=1, table={"placement": placement}, plan=str(file)
+    )
+    model.plan()
+    said = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert warned == any(
+        level == "WARNING" and "made for 8 devices, the job has 2" in text for level, text in said
+    )
+    lines = [text for _, text in said if "before placements that tables have" in text]
+    assert len(lines) == told
+    assert not told or "'emb' by_key (not replicated)" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        (None, "the tables' own placements, not of the plan below"),
+        ("file", r"the plan that the model trains by (PATH), not of the plan below"),
+        ("auto", "the plan below"),
+    ],
+)
+def test_memory_above_a_proposal_says_whose_it_is(plan, says, tmp_path):
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan_of()))
+    given = str(file) if plan == "file" else plan
+    model = model_of(keys_of(512, 100), 2, megabytes=1, plan=given)
+    said = f"memory of {says.replace('PATH', str(file))}:"
+    assert str(model.plan(machine="cpu")).splitlines()[0] == said
+    assert not str(model.plan()).startswith("memory of")
