@@ -10,6 +10,7 @@
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/data/make_source.hpp"
 #include "core/cpp/device/tensor_view.hpp"
+#include "core/cpp/embedding/storage/storage_error.hpp"
 #include "core/cpp/metrics/eval_metrics.hpp"
 #include "core/cpp/model/eval_tasks.hpp"
 #include "core/cpp/model/loss_watch.hpp"
@@ -90,6 +91,9 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
     const Call call(*this);
     try {
       return f();
+    } catch (const StorageError& e) {
+      tell_others(e.what(), false);
+      throw;
     } catch (const DataError& e) {
       if (!reads_together) tell_others(e.what(), false);
       throw;

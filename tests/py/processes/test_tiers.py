@@ -10,6 +10,7 @@ from processes import job
 from hugectr import checkpoints
 from hugectr.checkpoints.manifest import read_manifest
 from hugectr.checkpoints.merge import MergedRows, links_of
+from hugectr.data import write_file_list, write_norm
 
 SCRIPT = job.TESTS / "processes" / "tiers_job.py"
 
@@ -47,3 +48,16 @@ def test_two_processes_whose_tables_grow(tmp_path):
     status, out, err = job.run("launch", 2, script, "unique", "cpu", tmp_path)
     assert status == 0, f"{out}\n{err}"
     assert out.count("the same") == 2
+
+
+def test_a_disk_that_one_process_loses_is_told_to_all_where_they_read_together(tmp_path):
+    train = setup_of(steps=120).train
+    keys = np.asarray(train.sparse["keys"][0]).reshape(len(train.label), -1)
+    write_norm(tmp_path / "data.norm", train.label, train.dense, keys, i64=True)
+    write_file_list(tmp_path / "files.txt", [tmp_path / "data.norm"])
+    script = job.TESTS / "processes" / "lost_disk_job.py"
+    files = tmp_path / "files.txt", tmp_path / "disk"
+    status, out, err = job.run("launch", 2, script, *files, hangs_after=60)
+    assert status == 0, f"{out}\n{err}"
+    assert "process 1 is told: table 'emb': can not open" in out
+    assert "process 0 is told: collective stopped: process 1: table 'emb': can not open" in out

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/cpp/embedding/storage/no_room.hpp"
+#include "core/cpp/embedding/storage/storage_error.hpp"
 
 namespace hugectr {
 
@@ -47,9 +48,9 @@ void throw_file_error(const std::string& what, const std::string& table, const s
                "that share segments hold theirs), raise the limit or evict rows "
                "(Model.evict), and training does too"));
   }
-  throw DataError(concat(text,
-                         "; look at the disk (its cable, its log, its file system), then go on "
-                         "from the last checkpoint, in another folder if it stays"));
+  throw StorageError(concat(text,
+                            "; look at the disk (its cable, its log, its file system), then go on "
+                            "from the last checkpoint, in another folder if it stays"));
 }
 
 }  // namespace hugectr

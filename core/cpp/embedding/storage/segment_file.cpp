@@ -13,6 +13,7 @@
 #include "core/cpp/base/crc32.hpp"
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/embedding/storage/aligned_buffer.hpp"
+#include "core/cpp/embedding/storage/storage_error.hpp"
 
 namespace hugectr {
 namespace {
@@ -170,7 +171,7 @@ std::string SegmentFile::damage() const {
 void SegmentFile::raise_damage(const std::string& what) const {
   const std::scoped_lock lock(found_);
   if (damage_.empty()) damage_ = what;
-  throw DataError(what);
+  throw StorageError(what);
 }
 
 void SegmentFile::write_bytes(std::uint64_t offset, const std::byte* data, std::size_t bytes) {

@@ -8,6 +8,7 @@
 
 #include "core/cpp/base/log.hpp"
 #include "core/cpp/embedding/storage/no_room.hpp"
+#include "core/cpp/embedding/storage/storage_error.hpp"
 
 namespace hugectr {
 namespace {
@@ -154,7 +155,7 @@ void SegmentStore::check_undamaged() const {
   for (const auto& [number, segment] : ledger_.segments()) {
     if (segment.alive == 0) continue;  // what it had is elsewhere, or was erased
     if (const std::string found = segment.file->damage(); !found.empty()) {
-      throw DataError(
+      throw StorageError(
           concat("nothing is saved of a table that has lost rows: ", found,
                  "; resume the model from there, or build the model again and resume that"));
     }
