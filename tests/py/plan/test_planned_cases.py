@@ -35,8 +35,11 @@ def load(name: str, rows: int, d: int, job: Job, hot: int = 1, state: int = 0) -
 
 
 def gain(plan: PlacementPlan) -> float:
-    """Of a whole step: the best plan with one placement over this one."""
-    return min(plan.uniform_ms.values()) / plan.training_ms
+    """Of a whole step, the best plan with one placement over this one: beyond what there is
+    wherever tables lie, which would make it small."""
+    beside = ("plan", "move rows")
+    there = sum(ms for phase, ms in plan.fixed_ms.items() if phase not in beside) + plan.dense_ms
+    return (min(plan.uniform_ms.values()) - there) / (plan.training_ms - there)
 
 
 @pytest.mark.parametrize("machine", ["h100", "h200"])
@@ -61,7 +64,7 @@ def test_a_giant_and_many_small_tables(devices, least):
     assert list(kinds.values()).count("one_device") > 50
 
 
-@pytest.mark.parametrize(("devices", "least"), [(2, 1.03), (4, 1.01), (8, 1.0025)])
+@pytest.mark.parametrize(("devices", "least"), [(2, 1.04), (4, 1.013), (8, 1.003)])
 def test_tables_of_mlperf(devices, least):
     """Rows by a quarter. By key each distinct row travels once, which leaves a mixture little to
     gain: not the 1.15 that was hoped for."""

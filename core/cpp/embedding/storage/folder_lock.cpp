@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -87,7 +89,34 @@ bool is_name_of_segment(const std::string& name) {
                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+/// Of this process, by the folder that theirs lie in.
+struct Stores {
+  std::mutex mutex;
+  std::map<std::string, std::size_t> count;
+};
+
+Stores& stores() {
+  static auto* const all = new Stores;  // some go after static objects
+  return *all;
+}
+
+std::filesystem::path normal(const std::string& folder) {
+  return std::filesystem::path(folder).lexically_normal();
+}
+
 }  // namespace
+
+StoreBesideOthers::StoreBesideOthers(const std::string& folder)
+    : parent_(normal(folder).parent_path().string()) {
+  const std::lock_guard lock(stores().mutex);
+  is_first_ = stores().count[parent_]++ == 0;
+}
+
+StoreBesideOthers::~StoreBesideOthers() {
+  const std::lock_guard lock(stores().mutex);
+  const auto own = stores().count.find(parent_);
+  if (--own->second == 0) stores().count.erase(own);
+}
 
 FolderLock::FolderLock(const std::string& folder, const std::string& table) {
   std::error_code error;
@@ -135,7 +164,7 @@ std::size_t remove_leftovers_beside(const std::string& folder) {
   namespace fs = std::filesystem;
   std::size_t removed = 0;
   std::error_code error;
-  const fs::path own = fs::path(folder).lexically_normal();
+  const fs::path own = normal(folder);
   for (fs::directory_iterator at(own.parent_path(), error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();

@@ -9,7 +9,7 @@ namespace hugectr {
 class FolderLock {
  public:
   /// Makes the folder if it is missing. Throws InvalidArgument that names the owner if there is
-  /// one, DataError if the folder can not be had.
+  /// one that stays for half a second, DataError if the folder can not be had.
   FolderLock(const std::string& folder, const std::string& table);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
@@ -17,6 +17,21 @@ class FolderLock {
 
  private:
   int descriptor_ = -1;
+};
+
+/// A store among those of this process whose folders lie in one.
+class StoreBesideOthers {
+ public:
+  explicit StoreBesideOthers(const std::string& folder);
+  ~StoreBesideOthers();
+  StoreBesideOthers(const StoreBesideOthers&) = delete;
+  StoreBesideOthers& operator=(const StoreBesideOthers&) = delete;
+  /// Whether there was none when it came: who looks for what others have left.
+  bool is_first() const { return is_first_; }
+
+ private:
+  const std::string parent_;
+  bool is_first_ = false;
 };
 
 /// Removes the segments of an owner that is gone, and nothing else. Returns how many.

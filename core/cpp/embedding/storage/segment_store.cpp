@@ -40,6 +40,7 @@ SegmentStore::SegmentStore(StoreSettings settings)
       kind_{settings_.table, GroupShape(settings_.row_bytes), settings_.segment_bytes,
             settings_.files, settings_.is_finite},
       owner_(drawn_owner()),
+      beside_(settings_.folder),
       lock_(settings_.folder, settings_.table),
       ledger_(kind_, settings_.max_rows, most_segments(settings_)),
       head_(kind_, settings_.folder, owner_, ledger_, false),
@@ -49,6 +50,7 @@ SegmentStore::SegmentStore(StoreSettings settings)
     log(LogLevel::Info, concat("table '", settings_.table, "': removed ", removed,
                                " segments that a process had left in '", settings_.folder, "'"));
   }
+  if (!beside_.is_first()) return;
   if (const std::size_t removed = remove_leftovers_beside(settings_.folder)) {
     log(LogLevel::Info,
         concat("table '", settings_.table, "': removed ", removed, " segments beside '",

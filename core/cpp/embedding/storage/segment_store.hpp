@@ -99,6 +99,7 @@ class SegmentStore {
   const SegmentKind kind_;
   const std::uint64_t owner_;
   MadeIn made_in_;
+  const StoreBesideOthers beside_;
   FolderLock lock_;
   SegmentLedger ledger_;
   std::mutex writing_;  ///< guards head_, locations_ and has_written_
