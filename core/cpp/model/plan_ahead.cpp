@@ -6,6 +6,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/forced_unwind.hpp"
+#include "core/cpp/embedding/storage/storage_error.hpp"
 
 namespace hugectr {
 
@@ -144,7 +145,7 @@ PlannedBatch PlanAhead::plan_next() {
   } catch (const std::bad_alloc&) {
     keep_unplanned(batch, slot);
     throw;
-  } catch (const DataError&) {  // of a disk that rows lie on: the reader's have no batch
+  } catch (const StorageError&) {
     keep_unplanned(batch, slot);
     throw;
   } catch (...) {

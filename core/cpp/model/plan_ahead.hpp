@@ -29,8 +29,8 @@ class PlanAhead {
   /// it can not fail between two batches.
   void start() noexcept;
   /// The next planned batch. An error of the reader or of a plan is rethrown here, before the batch
-  /// trains; the tables are as before it. After OutOfMemory, and DataError of rows on a disk, the
-  /// next call tries the same batch again; with another error, which is the batch's own, it has
+  /// trains; the tables are as before it. After OutOfMemory or StorageError the next call tries
+  /// the same batch again; with another error, which is the batch's own, it has
   /// been given back.
   PlannedBatch take();
   /// Takes back what a step that failed was given. Its batch does not train, but what the step had
