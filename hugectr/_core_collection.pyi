@@ -140,10 +140,19 @@ class TableSharing:
         """The process of each key (n); this one where every process has all rows."""
     def room(self, keys: int, mean_bags: int) -> int:
         """uint32 numbers that ``ask`` needs."""
-    def ask(self, batch: Keys, keys: Memory, room: Memory, stream: int = 0) -> SharedBatch:
-        """Nobody waits: ``count`` comes before the next, and memory is left alone until then."""
+    def ask(
+        self,
+        batch: Keys,
+        keys: Memory,
+        room: Memory,
+        stream: int = 0,
+        beside: bool = False,
+        held: Any = None,
+    ) -> SharedBatch:
+        """Nobody waits: ``count`` comes before the next, and memory is left alone until then, for
+        which ``held`` is kept. ``beside``: a thread of the core's submits it."""
     def count(self, batch: SharedBatch) -> None:
-        """Waits for how many keys were asked for."""
+        """Waits for how many keys were asked for. May be called again."""
     def copy_to_all(
         self, batch: SharedBatch, keys: Memory, out: Memory, stream: int = 0
     ) -> None: ...

@@ -101,8 +101,10 @@ cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hu
         size_t room(size_t, size_t)
         cbool copies_to_all()
         void ask(CppSharedBatch&, const vector[CppSparseTensor]&, const CppTensorRef&,
-                 const CppTensorRef&, uintptr_t, vector[CppBagOffsets]) except +translate_error
+                 const CppTensorRef&, uintptr_t, vector[CppBagOffsets],
+                 cbool) except +translate_error
         void count(CppSharedBatch&) except +translate_error
+        void forget_asked()
         void copy_to_all(const CppSharedBatch&, const CppTensorRef&, const CppTensorRef&,
                          uintptr_t) except +translate_error
         void answer(CppSharedBatch&, const vector[int64_t]&) except +translate_error

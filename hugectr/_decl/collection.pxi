@@ -231,6 +231,7 @@ cdef class TableSharing:
     cdef CppTableSharing* _it
     cdef TableCollection _tables  # keeps what the sharing works on
     cdef readonly object _turn
+    cdef object _read  # what ask() has the core's thread and device read and write, until count()
 
     def __cinit__(self, TableCollection tables not None, placements, size_t rank, size_t processes):
         cdef vector[int64_t] holders
@@ -265,18 +266,24 @@ cdef class TableSharing:
     def room(self, size_t keys, size_t mean_bags):
         return self._it.room(keys, mean_bags)
 
-    def ask(self, batch, keys, room, uintptr_t stream=0):
+    def ask(self, batch, keys, room, uintptr_t stream=0, cbool beside=False, held=None):
         cdef SharedBatch shared = SharedBatch()
         cdef vector[CppSparseTensor] tables = self._tables._keys(batch)
         cdef vector[CppBagOffsets] bags = self._tables._bags(batch)
         cdef CppTensorRef out = self._tables._ref(keys), words = self._tables._ref(room)
         with nogil:
-            self._it.ask(shared._it, tables, out, words, stream, move(bags))
+            self._it.forget_asked()
+        self._read = held
+        with nogil:
+            self._it.ask(shared._it, tables, out, words, stream, move(bags), beside)
         return shared
 
     def count(self, SharedBatch batch not None):
-        with nogil:
-            self._it.count(batch._it)
+        try:
+            with nogil:
+                self._it.count(batch._it)
+        finally:
+            self._read = None
 
     def copy_to_all(self, SharedBatch batch not None, keys, out, uintptr_t stream=0):
         cdef CppTensorRef own = self._tables._ref(keys), copies = self._tables._ref(out)

@@ -16,8 +16,6 @@ import secrets
 import struct
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from copy import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -26,12 +24,13 @@ import torch.distributed as dist
 from hugectr import _core
 from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.processes.agreement import from_root
+from hugectr.torch.asked import Ahead, Asked, another, kept
 from hugectr.torch.engine import Engine
 from hugectr.torch.table_memory import TableKeys, memory_of
 from hugectr.torch.torch_group import TorchGroup, carry, let_go_at_exit
 
 if TYPE_CHECKING:
-    from hugectr._core_collection import SharedBatch, TableParams
+    from hugectr._core_collection import TableParams
 
 T = TypeVar("T")
 
@@ -39,93 +38,6 @@ T = TypeVar("T")
 _KEYS = "the keys of a batch"
 #: How a batch may be looked up, as processes tell each other.
 _WAYS = ("plan", "look up")
-
-
-def kept(error: Exception) -> Exception:
-    """An error as a batch keeps it: frames of a traceback hold the batch, which would not end."""
-    seen: list[BaseException] = []  # errors may name each other in a circle
-    due: list[BaseException | None] = [error]
-    while due:
-        each = due.pop()
-        if each is not None and each not in seen:
-            seen.append(each)
-            each.__traceback__ = None
-            due += each.__cause__, each.__context__
-    return error
-
-
-def another(error: Exception) -> Exception:
-    """An error like one that is kept, to be raised."""
-    try:
-        made = copy(error)
-    except Exception:  # of arguments of its own
-        return error
-    made.__cause__ = error.__cause__
-    return made
-
-
-@dataclass
-class Asked:
-    """A batch that was looked up, or is about to be.
-
-    Parameters
-    ----------
-    shared : SharedBatch
-        What the core knows of it.
-    held : list of Tensor
-        What it reads meanwhile.
-    keys : Tensor
-        What this process asks for; then those that it is asked for.
-    batch : TableKeys, optional
-        What is read until it is counted.
-    failure : Exception, optional
-        Why this process can not give what it is asked for: told to the others in forward.
-    number : int
-        That all processes know it by.
-    token : int
-        That the core knows it by.
-    """
-
-    shared: SharedBatch
-    held: list[torch.Tensor]
-    keys: torch.Tensor
-    batch: TableKeys | None
-    failure: Exception | None = None
-    number: int = 0
-    token: int = 0
-
-
-@dataclass
-class Ahead:
-    """A batch that this process asks for ahead, of which the others have not been heard.
-
-    Parameters
-    ----------
-    number : int
-    mismatches : int
-        Of the processes when it began.
-    asked : Asked, optional
-    failure : Exception, optional
-        Why this process can not ask: to be told to the others.
-    refused : Exception, optional
-        Why there is no batch, on all processes.
-    ended : bool
-        Whether nobody has use for it any more.
-    """
-
-    number: int
-    mismatches: int
-    asked: Asked | None = None
-    failure: Exception | None = None
-    refused: Exception | None = None
-    ended: bool = False
-
-    def result(self) -> Asked:
-        """What was asked for, or why it could not be."""
-        if self.failure is not None:
-            raise another(self.failure)
-        assert self.asked is not None
-        return self.asked
 
 
 class AskingEngine(Engine):
@@ -222,7 +134,7 @@ class AskingEngine(Engine):
         with self._beside():
             begun = Ahead(number, self._processes.mismatches)
             try:
-                begun.asked = self._request(batch())
+                begun.asked = self._request(batch(), beside=True)
             except Exception as error:
                 begun.failure = kept(error)
             except BaseException:
@@ -233,7 +145,10 @@ class AskingEngine(Engine):
 
     def _planned(self, asked: Callable[[], Asked]) -> Asked:
         """A batch that may train, with the keys that this process is asked for on their way."""
-        found = self._hear("plan", asked)
+        return self._plan_of(self._hear("plan", asked))
+
+    def _plan_of(self, found: Asked) -> Asked:
+        """The same of a batch whose keys have come or are about to."""
         self._batches += 1
         found.number = self._batches
         try:
@@ -254,15 +169,43 @@ class AskingEngine(Engine):
             )
             self._forget(ahead)
             return
+        self._plan_ahead(ahead, lambda: self._planned(ahead.result))
+
+    def _plan_ahead(self, ahead: Ahead, planned: Callable[[], Asked]) -> None:
+        """Keeps what comes of a batch ahead, of which the others are heard."""
         try:
             with self._beside(after=False):
-                asked = self._asked[ahead.number] = self._planned(ahead.result)
+                asked = self._asked[ahead.number] = planned()
         except Exception as error:  # on all processes
             ahead.refused = kept(error)
         else:
             self._alive[ahead.number] = asked
         if ahead.ended:
             self._release(ahead.number)
+
+    def _said_ahead(self) -> bytes:
+        """What this process asks of the others for the batch ahead; empty where it does not know.
+
+        It is said along with another call, which so takes no call more. Where it can not be, or not
+        all have such a batch, ``hear_ahead`` has its own.
+        """
+        ahead = self._begun
+        if ahead is None or ahead.mismatches != self._processes.mismatches or ahead.failure:
+            return b""
+        try:
+            return self._counts_of(ahead.result())
+        except Exception as error:
+            ahead.failure = kept(error)
+            return b""
+
+    def _heard_along(self, every: list[bytes]) -> None:
+        """Goes on with the batch ahead where all have said what they ask of each other."""
+        if not all(every):
+            return
+        ahead, self._begun = self._begun, None
+        assert ahead is not None
+        found = [self._counted.unpack(each) for each in every]
+        self._plan_ahead(ahead, lambda: self._plan_of(self._answered(ahead.result(), found)))
 
     def heard(self, token: torch.Tensor) -> None:
         """Raises why a batch that was looked up ahead is none. Collective."""
@@ -310,21 +253,22 @@ class AskingEngine(Engine):
         """What forward and backward read of a batch."""
         return list(batch.held)
 
+    def _counts_of(self, asked: Asked, way: str = "plan") -> bytes:
+        """What this process tells the others of a batch that it asks for."""
+        self._sharing.count(asked.shared)
+        asked.batch = None
+        self.resolve()
+        return self._counted.pack(_WAYS.index(way), *asked.shared.wanted)
+
     def _hear(self, way: str, asked_of: Callable[[], Asked]) -> Asked:
         """Hears what owners are asked for; keys of this process's rows are on their way then."""
 
-        def counted() -> Asked:
+        def counted() -> tuple[Asked, bytes]:
             asked = asked_of()
-            self._sharing.count(asked.shared)
-            asked.batch = None
-            self.resolve()
-            return asked
+            return asked, self._counts_of(asked, way)
 
         with self.call(_KEYS):
-            asked, every = self._jointly(
-                counted,
-                lambda asked: self._counted.pack(_WAYS.index(way), *asked.shared.wanted),
-            )
+            (asked, _), every = self._jointly(counted, lambda result: result[1])
         found = [self._counted.unpack(each) for each in every]
         if any(_WAYS[each[0]] != way for each in found):
             raise CommError(
@@ -332,6 +276,10 @@ class AskingEngine(Engine):
                 + ", ".join(f"process {r} to {_WAYS[each[0]]}" for r, each in enumerate(found))
                 + ". All must be in training, with gradients and tables not frozen, or none"
             )
+        return self._answered(asked, found)
+
+    def _answered(self, asked: Asked, found: list[tuple[int, ...]]) -> Asked:
+        """Sends the keys of a batch to their owners, of which all have said how many they want."""
         self._sharing.answer(asked.shared, [n for each in found for n in each[1:]])
         sent, taken = self._sharing.keys(asked.shared)
         keys = asked.keys[: sum(sent)]
@@ -344,15 +292,15 @@ class AskingEngine(Engine):
         carry(self._ahead, keys, asked.keys, sent, taken)
         return asked
 
-    def _request(self, batch: TableKeys) -> Asked:
-        """What this process asks for."""
+    def _request(self, batch: TableKeys, *, beside: bool = False) -> Asked:
+        """What this process asks for; ``beside``: submitted by a thread of the core's."""
         bags = sum(n for n, mean in zip(batch.bags(), self._mean, strict=True) if mean)
         keys = batch.keys()
         distinct = torch.empty(keys, dtype=torch.int64, device=self.device)
         room = torch.empty(self._sharing.room(keys, bags), dtype=torch.int32, device=self.device)
-        shared = self._sharing.ask(
-            batch.memory(), memory_of(distinct), memory_of(room), self.stream()
-        )
+        memory = batch.memory(), memory_of(distinct), memory_of(room)
+        held = batch, distinct, room
+        shared = self._sharing.ask(*memory, self.stream(), beside, held)
         return Asked(shared, [room, *batch.offsets()], distinct, batch)
 
     def _jointly(

@@ -206,7 +206,7 @@ class Collection(OutsideOfTorch):
         Nobody waits for it: on a GPU it is done beside the step before, if it is called before
         that step is begun, for it comes after what the current stream holds. What is wrong with the
         batch is said by its forward, until which its tensors must stay as they are. Several
-        processes hear at the end of the next step what they ask of each other.
+        processes hear in the next backward what they ask of each other.
 
         Parameters
         ----------

@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 import tempfile
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -25,6 +26,11 @@ _RANK = struct.Struct("<Q")
 _SECONDS = struct.Struct("@ll")
 #: Seconds after which a process says whom it waits for, at most.
 _LONG = 30.0
+#: Seconds that a process stays awake for a message: waking up takes some 50 us, in virtual machines
+#: twice that, which a step would wait for three times.
+_AWAKE = 1e-3
+#: Processors a process that allow it: for itself, for autograd, for NCCL and for whom it waits.
+_PLENTY = 4
 #: Seconds for what has been sent already.
 _SOON = 10
 #: Bytes of a message that any system takes as one.
@@ -42,10 +48,12 @@ class Links:
         By rank; None: this process.
     limit : float
         Seconds to wait for somebody.
+    awake : float
+        Seconds of them that a processor is kept for.
     """
 
-    def __init__(self, peers: list[socket.socket | None], limit: float) -> None:
-        self._peers = peers
+    def __init__(self, peers: list[socket.socket | None], limit: float, awake: float = 0.0) -> None:
+        self._peers, self._awake = peers, awake
         self._others = [peer for peer in peers if peer is not None]
         self._limit, self._pause = limit, limit / math.ceil(limit / _LONG)
         for peer in self._others:
@@ -77,11 +85,23 @@ class Links:
             if peer is None:
                 every.append(own)
                 continue
-            message = self._next(rank, peer, most, late)
+            message = self._soon(peer, most) if self._awake else None
+            if message is None:
+                message = self._next(rank, peer, most, late)
             if not message:
                 raise ConnectionError(f"process {rank} has ended")
             every.append(message)
         return every
+
+    def _soon(self, peer: socket.socket, most: int) -> bytes | None:
+        """The next message, if it comes while the process stays awake."""
+        end = time.monotonic() + self._awake
+        while True:
+            try:
+                return peer.recv(most, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    return None
 
     def _next(
         self, rank: int, peer: socket.socket, most: int, late: Callable[[int], None]
@@ -101,7 +121,9 @@ class Links:
                     late(rank)
 
 
-def connect(rank: int, size: int, gather: Gather, limit: float) -> Links | None:
+def connect(
+    rank: int, size: int, gather: Gather, limit: float, *, awake: bool = False
+) -> Links | None:
     """Connections of the processes of a job, if all of them are on one machine. Collective.
 
     Parameters
@@ -110,6 +132,8 @@ def connect(rank: int, size: int, gather: Gather, limit: float) -> Links | None:
     gather : callable
     limit : float
         Seconds to wait for somebody, once there are connections.
+    awake : bool
+        Whether who waits stays awake at first, where there are processors for it.
 
     Returns
     -------
@@ -140,7 +164,10 @@ def connect(rank: int, size: int, gather: Gather, limit: float) -> Links | None:
             good = False
         if all(gather(b"\1" if good else b"")):
             assert listener is not None
-            return Links(_accepted(listener, peers, rank), limit)
+            plenty = len(os.sched_getaffinity(0)) >= _PLENTY * size
+            return Links(
+                _accepted(listener, peers, rank), limit, _AWAKE if awake and plenty else 0.0
+            )
         for each in peers:
             if each is not None:
                 each.close()

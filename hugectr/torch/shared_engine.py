@@ -19,7 +19,8 @@ import torch
 import torch.distributed as dist
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.torch.asking_engine import Asked, AskingEngine, another
+from hugectr.torch.asked import Asked, another
+from hugectr.torch.asking_engine import AskingEngine
 from hugectr.torch.table_memory import TableKeys, TableVectors, memory_of
 from hugectr.torch.torch_group import carry
 
@@ -106,7 +107,7 @@ class SharedEngine(AskingEngine):
         """
         number = int(token.item())
 
-        def sums() -> tuple[Asked, list[torch.Tensor]]:
+        def sums() -> tuple[Asked, list[torch.Tensor], bytes]:
             asked = self._batch(number)
             self.used(number)
             # A key of every sample would leave the range of float16.
@@ -121,11 +122,14 @@ class SharedEngine(AskingEngine):
                 _memories(rows),
                 self.stream(),
             )
-            return asked, rows
+            return asked, rows, self._said_ahead()
 
-        asked, rows = self._agreed(f"backward of batch {self._known(number)}", sums)
+        with self.call(f"backward of batch {self._known(number)}"):
+            (asked, rows, _), every = self._jointly(sums, lambda result: result[2])
         came = self._travel(rows, self._sharing.gradients(asked.shared))
         self._sharing.accumulate(asked.shared, _memories(came), self.stream())
+        # Behind what this backward has sent, so that both go in one order everywhere.
+        self._heard_along(every)
         both = zip(self._trained, self.trainable, strict=True)  # the core forgets those of frozen
         self._trained = [(2 * before + 1 + trained) % _PRIME for before, trained in both]
         self.end_backward()
@@ -161,7 +165,8 @@ class SharedEngine(AskingEngine):
                 )
         super().step(rates, unscale)
         self._trained = [0] * len(self.dims)
-        # The device has a whole step before it, so that waiting for others costs it nothing.
+        # Where not all had begun it by the backward. The device has a whole step before it, so that
+        # waiting for others costs it nothing.
         self.hear_ahead()
 
     def is_due(self) -> bool:

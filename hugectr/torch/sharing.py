@@ -52,7 +52,7 @@ def make_engine(
         tables = configs()
         specs = [table.to_spec(optimizer, device) for table in tables]
         return tables, Engine(specs, device, seed)
-    group = TorchGroup(parent)
+    group = TorchGroup(parent, awake=device.type == "cuda")
     with group.call("a new collection"):
         tables = jointly(group, configs)
         check_agreement(

@@ -105,10 +105,13 @@ class TorchGroup:
     parent : torch.distributed.ProcessGroup, optional
         Whose processes; None: all of the job. The group has connections of its own (gloo), so that
         its calls and those of DDP have no common order.
+    awake : bool
+        Whether who waits for others stays awake at first: where their work is on GPUs, so that
+        processors have little to do.
     """
 
-    def __init__(self, parent: Any = None) -> None:
-        self._parent = parent
+    def __init__(self, parent: Any = None, *, awake: bool = False) -> None:
+        self._parent, self._awake = parent, awake
         #: How long processes wait for each other.
         self.limit = time_limit(parent)
         #: The torch.distributed group itself.
@@ -128,7 +131,7 @@ class TorchGroup:
         self._widen(_SHORTEST)
         with self.call("a new group"):
             limit = self.limit.total_seconds()
-            self._links = connect(self.rank, self.size, self.all_gather, limit)
+            self._links = connect(self.rank, self.size, self.all_gather, limit, awake=awake)
 
     def _widen(self, size: int) -> None:
         self._short = size - _HEAD.size
@@ -269,7 +272,7 @@ class TorchGroup:
 
     def duplicate(self, name: str) -> ProcessGroup:
         """Make a group of the same processes with an order of calls of its own."""
-        return TorchGroup(self._parent)
+        return TorchGroup(self._parent, awake=self._awake)
 
     def abort(self, reason: str) -> None:
         """Make the call that the others are in, or their next, raise CommError(reason)."""

@@ -195,7 +195,7 @@ def test_a_bad_batch_is_in_nobodys_way_until_its_turn(device, bad):
 
 def test_errors_that_name_each_other_are_kept():
     """An error raised from one that was raised from it: a circle of causes."""
-    from hugectr.torch.asking_engine import kept
+    from hugectr.torch.asked import kept
 
     def circle():
         try:

@@ -2,9 +2,11 @@
 #include "core/cpp/embedding/collection/table_sharing.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <utility>
 
+#include "core/cpp/device/device_backend.hpp"
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/collection/array_part.hpp"
 #include "core/cpp/embedding/collection/caller_order.hpp"
@@ -51,9 +53,12 @@ TableSharing::TableSharing(TableCollection& tables, std::vector<std::int64_t> ho
                            std::size_t rank, std::size_t processes)
     : tables_(tables),
       gpu_(tables.gpu()),
+      asking_stream_(DeviceBackend::get(gpu_.device().type)
+                         .create_stream(gpu_.device(), "asking", StreamPriority::High)),
       holders_(std::move(holders)),
       rank_(rank),
-      processes_(processes) {
+      processes_(processes),
+      beside_("hctr-asking") {
   const std::size_t count = tables.size();
   HCTR_CHECK(rank < processes && holders_.size() == count, "a collection of ", count,
              " tables got holders of ", holders_.size(), " as process ", rank, " of ", processes);
@@ -89,9 +94,22 @@ TableSharing::TableSharing(TableCollection& tables, std::vector<std::int64_t> ho
   staging_arena_->reserve({counted}, &counts_on_host_, "counts");
   staging_arena_->reserve({1}, &wrong_, "wrong");
   staging_arena_->allocate();
-  counted_ = gpu_.create_event();
   gpu_.plan_stream().fill_zero(zeros_.ref().data, zeros_.ref().size_in_bytes());
   gpu_.plan_stream().synchronize();
+}
+
+TableSharing::~TableSharing() { forget_asked(); }
+
+void TableSharing::forget_asked() noexcept {
+  if (!std::exchange(asked_, false)) return;
+  try {
+    beside_.wait();
+  } catch (const std::exception&) {  // what was submitted before is waited for all the same
+  }
+  try {
+    asking_stream_->synchronize();
+  } catch (const std::exception&) {
+  }
 }
 
 TensorRef TableSharing::take(Growing& memory, const char* name, TensorScalarType type,
@@ -146,59 +164,79 @@ void TableSharing::cut_room(SharedBatch& batch, std::span<const SparseTensor> ta
   batch.run_offsets = array_part(room, 2 * n, {n + processes_ * order_.size()});
 }
 
+/// The ops of ask(), in their order.
+struct TableSharing::Asking {
+  std::vector<BagOffsets> bags;
+  std::vector<ExpandBuckets> expanded;
+  DistinctKeys distinct;
+  std::vector<BucketScale> scales;
+};
+
 void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
                        const TensorRef& keys, const TensorRef& room, std::uintptr_t stream,
-                       std::vector<BagOffsets> bags) {
+                       std::vector<BagOffsets> bags, bool beside) {
   HCTR_CHECK(tables.size() == order_.size(), "a collection of ", order_.size(),
              " tables got keys of ", tables.size());
   cut_room(batch, tables, room);
   const std::size_t n = batch.sorted_buckets.size();
   HCTR_CHECK(keys.dtype == kShareKey && keys.size() >= n, "a batch of ", n, " keys has memory for ",
              keys.size(), " distinct ones");
-  Stream& plan_stream = gpu_.plan_stream();
-  const OpContext context = gpu_.plan_context();
-  const SettledOnError settled(plan_stream);
-  follow_caller(plan_stream, stream);
-  TableCollection::make_bags(context, std::move(bags), wrong_);
-  const TensorRef buckets = take(buckets_, "bags of keys", kShareWord, n, plan_stream);
+  forget_asked();
+  const TensorRef buckets = take(buckets_, "bags of keys", kShareWord, n, *asking_stream_);
   const std::size_t sections = processes_ * order_.size();
   const TensorRef counts = counts_.ref();
-  DistinctKeys distinct{.buckets = buckets,
-                        .distinct = array_part(keys, 0, {n}),
-                        .sorted_buckets = batch.sorted_buckets,
-                        .numbers = {},
-                        .run_offsets = batch.run_offsets,
-                        .counts = array_part(counts, 0, {2, sections}),
-                        .largest = array_part(counts, 2 * sections, {1}),
-                        .owners = owners_,
-                        .ranks = ranks_,
-                        .groups = group_of_,
-                        .processes = static_cast<std::int64_t>(processes_)};
-  distinct.numbers = array_part(room, 0, {n});
-  std::vector<ExpandBuckets> expanded;
-  std::vector<BucketScale> scales;
+  Asking asking{.bags = std::move(bags),
+                .distinct = {.buckets = buckets,
+                             .distinct = array_part(keys, 0, {n}),
+                             .sorted_buckets = batch.sorted_buckets,
+                             .numbers = array_part(room, 0, {n}),
+                             .run_offsets = batch.run_offsets,
+                             .counts = array_part(counts, 0, {2, sections}),
+                             .largest = array_part(counts, 2 * sections, {1}),
+                             .owners = owners_,
+                             .ranks = ranks_,
+                             .groups = group_of_,
+                             .processes = static_cast<std::int64_t>(processes_)}};
   std::size_t begin = 0;
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    distinct.keys.push_back(tables[t].keys);
+    asking.distinct.keys.push_back(tables[t].keys);
     if (batch.keys[t] > 0) {
-      expanded.push_back({.row_offsets = tables[t].row_offsets,
-                          .buckets = array_part(buckets, begin, {batch.keys[t]})});
+      asking.expanded.push_back({.row_offsets = tables[t].row_offsets,
+                                 .buckets = array_part(buckets, begin, {batch.keys[t]})});
     }
     begin += batch.keys[t];
     if (batch.scales[t].size() > 0) {
-      scales.push_back({.row_offsets = tables[t].row_offsets, .scale = batch.scales[t]});
+      asking.scales.push_back({.row_offsets = tables[t].row_offsets, .scale = batch.scales[t]});
     }
   }
-  run_several(context, std::move(expanded));
-  run(context, std::move(distinct));
-  run_several(context, std::move(scales));
-  plan_stream.copy(counts_on_host_.get_ptr(), counts.data, counts.size_in_bytes());
-  plan_stream.record(*counted_);
-  precede_caller(plan_stream, stream);
+  const SettledOnError settled(*asking_stream_);
+  follow_caller(*asking_stream_, stream);
+  asked_ = true;
+  if (beside) {
+    beside_.begin([this, asking = std::move(asking)]() mutable { submit(std::move(asking)); });
+    return;
+  }
+  submit(std::move(asking));
+  precede_caller(*asking_stream_, stream);
+}
+
+void TableSharing::submit(Asking asking) {
+  const SettledOnError settled(*asking_stream_);
+  OpContext context = gpu_.plan_context();
+  context.stream = asking_stream_.get();
+  context.communicator = nullptr;  // the plan's
+  TableCollection::make_bags(context, std::move(asking.bags), wrong_);
+  run_several(context, std::move(asking.expanded));
+  run(context, std::move(asking.distinct));
+  run_several(context, std::move(asking.scales));
+  const TensorRef counts = counts_.ref();
+  asking_stream_->copy(counts_on_host_.get_ptr(), counts.data, counts.size_in_bytes());
 }
 
 void TableSharing::count(SharedBatch& batch) {
-  counted_->synchronize();
+  beside_.wait();
+  asking_stream_->synchronize();
+  asked_ = false;
   TableCollection::check_bags(wrong_);
   const std::size_t count = order_.size(), sections = processes_ * count;
   const std::int64_t* const counts = counts_on_host_.get_ptr();

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/cpp/base/task_thread.hpp"
 #include "core/cpp/embedding/collection/process_rows.hpp"
 #include "core/cpp/embedding/collection/table_collection.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
@@ -49,8 +50,8 @@ struct SharedBatch {
 /// table), or with every process: then its keys and gradients go to all of them, in the same order
 /// everywhere, and its vectors nowhere.
 ///
-/// `stream` as in TableCollection; its work is on the plan stream in ask() and plan(), else on the
-/// compute stream. For one thread at a time.
+/// `stream` as in TableCollection; its work is on a stream of its own in ask(), on the plan stream
+/// in plan(), else on the compute stream. For one thread at a time.
 class HCTR_API TableSharing {
  public:
   static constexpr std::int64_t kByKey = -1, kEverywhere = -2;
@@ -60,6 +61,7 @@ class HCTR_API TableSharing {
   /// holders: of each table the process that has all rows, or one of the above.
   TableSharing(TableCollection& tables, std::vector<std::int64_t> holders, std::size_t rank,
                std::size_t processes);
+  ~TableSharing();
 
   /// Tables first .. end - 1 in the order in which tables travel, all of d.
   struct Group {
@@ -74,14 +76,18 @@ class HCTR_API TableSharing {
   /// mean.
   std::size_t room(std::size_t keys, std::size_t mean_bags) const;
 
-  /// keys (n of all tables) int64 := what goes out, by process. Nobody waits: the memory of the
-  /// batch stays as it is until count(), which comes before the next ask(). `bags`: what makes the
-  /// row offsets, run first.
+  /// keys (n of all tables) int64 := what goes out, by process. Nobody waits: all memory of the
+  /// batch stays, and stays as it is, until count(), which comes before the next ask(). `bags`:
+  /// what makes the row offsets, run first. `beside`: a thread submits it, while the caller goes
+  /// on.
   void ask(SharedBatch& batch, std::span<const SparseTensor> tables, const TensorRef& keys,
-           const TensorRef& room, std::uintptr_t stream, std::vector<BagOffsets> bags = {});
-  /// Waits for what ask() has counted: batch.wanted says how much goes out. Bags that are none, and
-  /// the reserved key, throw InvalidArgument.
+           const TensorRef& room, std::uintptr_t stream, std::vector<BagOffsets> bags = {},
+           bool beside = false);
+  /// Waits until ask() is done: batch.wanted says how much goes out. May be called again. Bags that
+  /// are none, and the reserved key, throw InvalidArgument.
   void count(SharedBatch& batch);
+  /// Waits for an ask() that nobody has counted: its memory may go then. Errors are nobody's.
+  void forget_asked() noexcept;
   /// Where a table is everywhere: `out` := what of `keys` goes out. Else that is all of them.
   void copy_to_all(const SharedBatch& batch, const TensorRef& keys, const TensorRef& out,
                    std::uintptr_t stream);
@@ -124,6 +130,9 @@ class HCTR_API TableSharing {
   bool everywhere(std::size_t rank) const { return holders_[order_[rank]] == kEverywhere; }
   void cut_room(SharedBatch& batch, std::span<const SparseTensor> tables,
                 const TensorRef& room) const;
+  /// What ask() submits.
+  struct Asking;
+  void submit(Asking asking);
   /// row_offsets of n bags of one key, or of one bag without a key.
   TensorRef bags(std::size_t n);
   /// The keys that came, by table.
@@ -138,6 +147,7 @@ class HCTR_API TableSharing {
 
   TableCollection& tables_;
   GPUResource& gpu_;
+  std::unique_ptr<Stream> asking_stream_;
   std::vector<std::int64_t> holders_;
   std::size_t rank_, processes_;
   bool copies_to_all_ = false;
@@ -148,12 +158,13 @@ class HCTR_API TableSharing {
   std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_;
   TensorBag2 counts_;  ///< (2 N T + 1): of DistinctKeys, and the largest key
   Tensor2<std::int64_t> counts_on_host_;
-  Tensor2<std::int64_t> wrong_;     ///< staging, (1): whether bags are none
-  std::unique_ptr<Event> counted_;  ///< they are there
+  Tensor2<std::int64_t> wrong_;  ///< staging, (1): whether bags are none
   /// 0, 1, 2, ... and two zeros. Plans go on reading what was before they grew.
   std::vector<std::shared_ptr<DeviceBuffer2>> places_arenas_;
   TensorBag2 places_, zeros_;
   std::size_t places_count_ = 0;
+  bool asked_ = false;  ///< and not counted
+  TaskThread beside_;
 };
 
 }  // namespace hugectr
