@@ -60,10 +60,11 @@ class TableCollection:
         interrupted.
         """
 
-    def begin(self, batch: Keys, stream: int = 0, held: Any = None) -> int:
+    def begin(self, batch: Keys, stream: int = 0, held: Any = None, beside: bool = False) -> int:
         """As plan(), without waiting for the keys: calls with the token say what is wrong.
 
-        All memory of the batch must stay, and stay as it is, until forward() has run.
+        All memory of the batch must stay, and stay as it is, until forward() has run. ``beside``: a
+        thread of the core's submits it.
         """
 
     def forward(self, token: int, outputs: Vectors, stream: int = 0) -> None: ...
@@ -164,7 +165,14 @@ class TableSharing:
         """The same of rows' vectors in forward, a group each."""
     def gradients(self, batch: SharedBatch) -> list[tuple[list[int], list[int]]]:
         """The same of sums of gradients in backward."""
-    def plan(self, batch: SharedBatch, keys: Memory, stream: int = 0, held: Any = None) -> None:
+    def plan(
+        self,
+        batch: SharedBatch,
+        keys: Memory,
+        stream: int = 0,
+        held: Any = None,
+        beside: bool = False,
+    ) -> None:
         """Nobody waits for the keys; ``give`` does, and raises what is wrong with them."""
     def give(self, batch: SharedBatch, out: list[Memory], stream: int = 0) -> None: ...
     def look_up(

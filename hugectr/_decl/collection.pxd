@@ -58,7 +58,7 @@ cdef extern from "core/cpp/embedding/collection/table_collection.hpp" namespace 
         uint64_t plan(const vector[CppSparseTensor]&, uintptr_t,
                       vector[CppBagOffsets]) except +translate_error
         uint64_t begin(const vector[CppSparseTensor]&, uintptr_t,
-                       vector[CppBagOffsets]) except +translate_error
+                       vector[CppBagOffsets], cbool) except +translate_error
         void forward(uint64_t, const vector[CppTensorRef]&, uintptr_t) except +translate_error
         void look_up(const vector[CppSparseTensor]&, const vector[CppTensorRef]&,
                      uintptr_t, vector[CppBagOffsets]) except +translate_error
@@ -108,7 +108,8 @@ cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hu
         void copy_to_all(const CppSharedBatch&, const CppTensorRef&, const CppTensorRef&,
                          uintptr_t) except +translate_error
         void answer(CppSharedBatch&, const vector[int64_t]&) except +translate_error
-        void plan(CppSharedBatch&, const CppTensorRef&, uintptr_t) except +translate_error
+        void plan(CppSharedBatch&, const CppTensorRef&, uintptr_t,
+                  cbool) except +translate_error
         void give(const CppSharedBatch&, const vector[CppTensorRef]&,
                   uintptr_t) except +translate_error
         void look_up(const CppSharedBatch&, const CppTensorRef&, const vector[CppTensorRef]&,

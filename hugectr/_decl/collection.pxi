@@ -89,12 +89,12 @@ cdef class TableCollection:
         self._hold(token, held)
         return token
 
-    def begin(self, batch, uintptr_t stream=0, held=None):
+    def begin(self, batch, uintptr_t stream=0, held=None, cbool beside=False):
         cdef vector[CppSparseTensor] keys = self._keys(batch)
         cdef vector[CppBagOffsets] bags = self._bags(batch)
         cdef uint64_t token
         with nogil:
-            token = self._it.begin(keys, stream, move(bags))
+            token = self._it.begin(keys, stream, move(bags), beside)
         self._hold(token, held)
         return token
 
@@ -307,11 +307,12 @@ cdef class TableSharing:
                  batch._it.given.of_processes(group.first, group.end))
                 for group in self._it.groups()]
 
-    def plan(self, SharedBatch batch not None, keys, uintptr_t stream=0, held=None):
+    def plan(self, SharedBatch batch not None, keys, uintptr_t stream=0, held=None,
+             cbool beside=False):
         cdef CppTensorRef came = self._tables._ref(keys)
         try:
             with nogil:
-                self._it.plan(batch._it, came, stream)
+                self._it.plan(batch._it, came, stream, beside)
         finally:
             if batch._it.token != 0:  # begun, also where its wait for the stream has thrown
                 self._tables._hold(batch._it.token, held)

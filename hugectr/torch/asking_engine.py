@@ -117,7 +117,9 @@ class AskingEngine(Engine):
 
         return self.plan(none, ahead=ahead)
 
-    def plan(self, batch: Callable[[], TableKeys], *, ahead: bool = False) -> torch.Tensor:
+    def plan(
+        self, batch: Callable[[], TableKeys], *, ahead: bool = False, beside: bool = False
+    ) -> torch.Tensor:
         """A batch that may train; see ``Engine.plan``. Collective.
 
         What goes wrong with the rows that others ask for is raised by all in forward. Of a batch
@@ -134,7 +136,7 @@ class AskingEngine(Engine):
         with self._beside():
             begun = Ahead(number, self._processes.mismatches)
             try:
-                begun.asked = self._request(batch(), beside=True)
+                begun.asked = self._request(batch(), beside=beside)
             except Exception as error:
                 begun.failure = kept(error)
             except BaseException:
@@ -147,12 +149,12 @@ class AskingEngine(Engine):
         """A batch that may train, with the keys that this process is asked for on their way."""
         return self._plan_of(self._hear("plan", asked))
 
-    def _plan_of(self, found: Asked) -> Asked:
-        """The same of a batch whose keys have come or are about to."""
+    def _plan_of(self, found: Asked, *, beside: bool = False) -> Asked:
+        """The same of a batch whose keys have come or are about to; ``beside``: see ``plan``."""
         self._batches += 1
         found.number = self._batches
         try:
-            self._sharing.plan(found.shared, memory_of(found.keys), self.stream(), found)
+            self._sharing.plan(found.shared, memory_of(found.keys), self.stream(), found, beside)
         except Exception as error:
             found.failure = kept(error)
         return found
@@ -205,7 +207,9 @@ class AskingEngine(Engine):
         ahead, self._begun = self._begun, None
         assert ahead is not None
         found = [self._counted.unpack(each) for each in every]
-        self._plan_ahead(ahead, lambda: self._plan_of(self._answered(ahead.result(), found)))
+        self._plan_ahead(
+            ahead, lambda: self._plan_of(self._answered(ahead.result(), found), beside=True)
+        )
 
     def heard(self, token: torch.Tensor) -> None:
         """Raises why a batch that was looked up ahead is none. Collective."""

@@ -225,7 +225,7 @@ class Collection(OutsideOfTorch):
             token = None if alone else self._engine.refuse(error, ahead=True)
             return PlannedBatch(none, self._is_pooled(none), token, error if alone else None)
         pooled = self._is_pooled(bags)
-        return PlannedBatch(bags, pooled, self._plan(bags, pooled))
+        return PlannedBatch(bags, pooled, self._plan(bags, pooled, beside=True))
 
     def _is_pooled(self, bags: Jagged) -> bool:
         """Whether forward asks for a vector a bag."""
@@ -287,10 +287,10 @@ class Collection(OutsideOfTorch):
         """The number that operators find the tables by."""
         return self._number_in_exports if eager.is_exporting() else self._number
 
-    def _plan(self, batch: Jagged, pooled: bool) -> torch.Tensor:
+    def _plan(self, batch: Jagged, pooled: bool, *, beside: bool = False) -> torch.Tensor:
         arguments = self._arguments(batch, pooled)
         if eager.is_eager(batch.values):
-            return operators.plan_batch(*arguments, ahead=True)
+            return operators.plan_batch(*arguments, ahead=True, beside=beside)
         return operators.plan(*arguments)
 
     def _look_up(self, planned: PlannedBatch, *, beside: bool = False) -> list[torch.Tensor]:

@@ -189,7 +189,9 @@ class Engine:
         if doubt is not None and not bool(doubt):
             raise InvalidArgument(NOT_THE_BAGS)
 
-    def plan(self, batch: Callable[[], TableKeys], *, ahead: bool = False) -> torch.Tensor:
+    def plan(
+        self, batch: Callable[[], TableKeys], *, ahead: bool = False, beside: bool = False
+    ) -> torch.Tensor:
         """A batch that may train.
 
         Parameters
@@ -198,6 +200,8 @@ class Engine:
             What makes it.
         ahead : bool
             Nobody waits for its keys; what is wrong with them is said in forward.
+        beside : bool
+            And a thread of the core's submits their lookup, because forward comes later.
 
         Returns
         -------
@@ -210,7 +214,7 @@ class Engine:
         live.keys = keys
         # Bags that torch checks are known to be good when somebody has waited.
         if ahead and self._doubt is None:
-            self.core.begin(keys.memory(), self.stream(), live)
+            self.core.begin(keys.memory(), self.stream(), live, beside)
         else:
             self.core.plan(keys.memory(), self.stream(), live)
             self.resolve()

@@ -178,13 +178,14 @@ def plan_batch(
     collection: int,
     *,
     ahead: bool = False,
+    beside: bool = False,
 ) -> torch.Tensor:
-    """The token of a batch that may train; ``ahead``: nobody waits for its keys until forward."""
+    """The token of a batch that may train; ``ahead``, ``beside``: see ``Engine.plan``."""
     own = engine(collection)
     if own.group.size == 1 and _empty(values, batch, pooled):
         return torch.tensor([NO_TOKEN], device="cpu")
     tables = _tables_of(own, values, offsets, splits, batch, order, features, pooled)
-    return own.plan(tables, ahead=ahead)
+    return own.plan(tables, ahead=ahead, beside=beside)
 
 
 def _plan(

@@ -79,6 +79,7 @@ TableCollection::TableCollection(const std::vector<SparseEmbeddingHashParams>& t
 
 TableCollection::~TableCollection() {
   try {
+    settle_begun();
     resources_->synchronize();
   } catch (const std::exception& e) {
     log(LogLevel::Warning, concat("a collection of tables: ", e.what()));
@@ -150,7 +151,8 @@ TableCollection::Token TableCollection::plan(std::span<const SparseTensor> batch
 }
 
 TableCollection::Token TableCollection::begin(std::span<const SparseTensor> batch,
-                                              std::uintptr_t stream, std::vector<BagOffsets> bags) {
+                                              std::uintptr_t stream, std::vector<BagOffsets> bags,
+                                              bool beside) {
   finish_begun();
   tell();
   HCTR_CHECK(!tiered_ || alive_.size() < kMostOverTiers, "a collection with tables over tiers has ",
@@ -159,24 +161,51 @@ TableCollection::Token TableCollection::begin(std::span<const SparseTensor> batc
              "some, or take memory off the tables");
   const SettledOnError settled(gpu_.plan_stream());
   follow_caller(gpu_.plan_stream(), stream);
-  Batch own = take_batch();
-  try {
-    make_bags(gpu_.plan_context(), std::move(bags), own.wrong);
-    group_.begin_plan(kLocal, batch, own.slot, true);
-  } catch (...) {
+  const Token token = ++last_;
+  Batch& own = alive_.emplace(token, take_batch()).first->second;
+  const auto withdraw = [&] {
     idle_.push_back(std::move(own));
+    alive_.erase(token);
+    begun_ = 0;
+  };
+  begun_ = token;
+  try {
+    if (beside) {
+      beside_.begin([this, &own, keys = std::vector(batch.begin(), batch.end()),
+                     bags = std::move(bags)]() mutable {
+        try {
+          look_up_begun(own, keys, std::move(bags), !waits_);
+        } catch (const std::exception&) {
+          own.failure = std::current_exception();
+        }
+      });
+    } else {
+      look_up_begun(own, batch, std::move(bags), false);
+    }
+  } catch (...) {
+    withdraw();
     throw;
   }
-  const Token token = ++last_;
-  alive_.emplace(token, std::move(own));
-  begun_ = token;
   return token;
+}
+
+void TableCollection::look_up_begun(Batch& own, std::span<const SparseTensor> keys,
+                                    std::vector<BagOffsets> bags, bool ahead) {
+  const SettledOnError settled(gpu_.plan_stream());
+  make_bags(gpu_.plan_context(), std::move(bags), own.wrong);
+  group_.begin_plan(kLocal, keys, own.slot, true);
+  if (!ahead || !group_.has_room(kLocal, own.slot)) return;
+  group_.submit_plan(kLocal, own.slot);
+  count_rows(own);
+  submitted_ = true;
 }
 
 void TableCollection::finish_begun() {
   const Token token = std::exchange(begun_, 0);
   if (token == 0) return;
+  settle_begun();
   Batch& batch = alive_.at(token);
+  if (batch.failure) return;
   try {
     finish(token, batch);
   } catch (...) {
@@ -201,7 +230,7 @@ void TableCollection::submit_begun() {
   try {
     group_.submit_plan(kLocal, own.slot);
     count_rows(own);
-    submitted_ = own.given = true;
+    submitted_ = true;
   } catch (...) {
     begun_ = 0;
     own.failure = std::current_exception();
@@ -225,11 +254,16 @@ void TableCollection::count_rows(Batch& own) {
 
 void TableCollection::forward(Token token, std::span<const TensorRef> outputs,
                               std::uintptr_t stream) {
-  if (token == begun_ && !submitted_ && !waits_ && group_.has_room(kLocal, alive(token).slot)) {
-    submit_begun();
+  const bool begun = token == begun_;
+  if (begun) {
+    settle_begun();
+    const Batch& own = alive(token);
+    if (!submitted_ && !waits_ && !own.failure && group_.has_room(kLocal, own.slot)) submit_begun();
   }
-  const bool submitted = submitted_ && token == begun_;
-  const PlanSlot slot = (submitted ? alive(token) : batch_of(token)).slot;
+  const bool submitted = begun && submitted_;  // else nobody but its thread knows of it yet
+  Batch& batch = submitted ? alive(token) : batch_of(token);
+  if (submitted) batch.given = true;
+  const PlanSlot slot = batch.slot;
   const SettledOnError settled(gpu_.compute_stream());
   follow_caller(gpu_.compute_stream(), stream);
   group_.forward(kLocal, slot, outputs);
@@ -253,6 +287,7 @@ void TableCollection::look_up(std::span<const SparseTensor> batch,
 
 void TableCollection::accumulate(Token token, std::span<const TensorRef> gradients,
                                  std::uintptr_t stream) {
+  settle_begun();
   Batch& batch = batch_of(token);
   HCTR_CHECK(gradients.size() == group_.size(), "a collection of ", group_.size(),
              " tables got gradients of ", gradients.size());
@@ -288,12 +323,14 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
 }
 
 void TableCollection::clear_gradients() {
+  settle_begun();
   gradients_.clear();
   has_gradients_ = false;
   insertions_.withdraw();
 }
 
 void TableCollection::release(Token token) {
+  settle_begun();
   if (token == begun_) finish_begun();
   Batch batch = std::move(alive(token));
   alive_.erase(token);
@@ -314,6 +351,7 @@ void TableCollection::set_steps(std::int64_t steps) {
 }
 
 std::vector<MemoryReportEntry> TableCollection::memory_report() const {
+  settle_begun();
   std::vector<MemoryReportEntry> report = group_.memory_report();
   gradients_.report_memory(report);
   return report;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
+#include "core/cpp/base/task_thread.hpp"
 #include "core/cpp/embedding/collection/insertions.hpp"
 #include "core/cpp/embedding/collection/row_gradients.hpp"
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
@@ -63,12 +64,16 @@ class HCTR_API TableCollection {
   /// where tables might have to grow for it, or where the collection always waits
   /// (HUGECTR_WAIT_FOR_KEYS). What goes wrong is thrown by calls with the token, or by the next
   /// batch's first call where this one is over by then. All memory of the batch must stay, and stay
-  /// as it is, until forward() has run.
+  /// as it is, until forward() has run. `beside`: a thread submits the lookup, while the caller
+  /// goes on, with forward() of other batches too; then nothing is wrong with the batch before its
+  /// calls.
   Token begin(std::span<const SparseTensor> batch, std::uintptr_t stream,
-              std::vector<BagOffsets> bags = {});
+              std::vector<BagOffsets> bags = {}, bool beside = false);
   /// The second half of begin(), if one is due: nobody reads keys of that batch afterwards but the
   /// plan stream, in its order.
   void finish_begun();
+  /// Until all of a begin() has been submitted.
+  void settle_begun() const { beside_.wait(); }
   /// outputs (m, 1, d), any row_stride, float32, float16 or bfloat16, are overwritten. May be
   /// called again: rows are as the last step left them.
   void forward(Token token, std::span<const TensorRef> outputs, std::uintptr_t stream);
@@ -130,6 +135,9 @@ class HCTR_API TableCollection {
   void stepped(std::int64_t number, const Insertions::RowsOfTable& updated);
   /// Throws what nobody has been told of a batch that is over.
   void tell();
+  /// The first half of begin(). `ahead`: and the second, where it can be submitted already.
+  void look_up_begun(Batch& batch, std::span<const SparseTensor> keys, std::vector<BagOffsets> bags,
+                     bool ahead);
   void submit_begun();
   /// What follows the plan of a batch on the plan stream.
   void count_rows(Batch& batch);
@@ -158,6 +166,7 @@ class HCTR_API TableCollection {
   bool has_gradients_ = false;
   bool tiered_ = false;  ///< whether a table is over tiers
   bool sweeps_ = false;  ///< whether an update changes rows that batches do not have
+  mutable TaskThread beside_{"hctr-lookup"};
 };
 
 }  // namespace hugectr

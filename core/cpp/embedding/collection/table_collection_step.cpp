@@ -13,6 +13,7 @@ constexpr std::size_t kRatesAtOnce = 256 / 4;  // of copy_scalars()
 }  // namespace
 
 void TableCollection::squares(const TensorRef& squares, std::uintptr_t stream) {
+  settle_begun();
   const SettledOnError settled(gpu_.compute_stream());
   follow_caller(gpu_.compute_stream(), stream);
   gradients_.squares(squares);
@@ -37,6 +38,7 @@ void TableCollection::set_rates(std::span<const float> rates) {
 void TableCollection::step(std::span<const float> rates, const TensorRef& unscale,
                            std::uintptr_t stream) {
   check_rates(rates);
+  settle_begun();
   Stream& compute = gpu_.compute_stream();
   const SettledOnError settled(compute);
   follow_caller(compute, stream);
@@ -71,6 +73,7 @@ bool TableCollection::updates_at_once(std::span<const float> rates) const {
 void TableCollection::update(Token token, std::span<const TensorRef> gradients,
                              std::span<const float> rates, std::uintptr_t stream) {
   check_rates(rates);
+  settle_begun();
   Batch& batch = batch_of(token);
   if (!updates_at_once(rates)) {
     accumulate(token, gradients, stream);

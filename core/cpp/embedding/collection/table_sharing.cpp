@@ -265,6 +265,7 @@ void TableSharing::copy_to_all(const SharedBatch& batch, const TensorRef& keys,
     copies.to.push_back(begin);
     copies.sizes.push_back(size);
   });
+  tables_.settle_begun();  // which is on the same stream
   const SettledOnError settled(gpu_.plan_stream());
   follow_caller(gpu_.plan_stream(), stream);
   run(gpu_.plan_context(), std::move(copies));

@@ -95,9 +95,9 @@ class HCTR_API TableSharing {
   /// wanted: (N, N, T), of each process what it wants of each.
   void answer(SharedBatch& batch, std::span<const std::int64_t> wanted) const;
 
-  /// keys (sum of batch.given) int64 as they came, which stay until give(). Begins the plan as
+  /// keys (sum of batch.given) int64 as they came. Begins the plan as
   /// TableCollection::begin() does: give() waits for it, and throws what is wrong with the keys.
-  void plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream);
+  void plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream, bool beside = false);
   /// out: of each group (sum of batch.returned, d), float32, float16 or bfloat16.
   void give(const SharedBatch& batch, std::span<const TensorRef> out, std::uintptr_t stream);
   /// The same of keys (sum of batch.given) that do not train: zeros for those without a row.

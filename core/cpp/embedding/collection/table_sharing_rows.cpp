@@ -93,13 +93,14 @@ std::vector<SparseTensor> TableSharing::by_table(const SharedBatch& batch, const
   return tables;
 }
 
-void TableSharing::plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream) {
+void TableSharing::plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream,
+                        bool beside) {
   const SettledOnError settled(gpu_.plan_stream());
   follow_caller(gpu_.plan_stream(), stream);
   const std::vector<SparseTensor> tables = by_table(batch, keys);
-  batch.token = tables_.begin(tables, stream);
-  precede_caller(gpu_.plan_stream(),
-                 stream);  // the keys are the caller's to give away in its order
+  // The keys are the caller's to give away in its order: what is planned is a copy.
+  precede_caller(gpu_.plan_stream(), stream);
+  batch.token = tables_.begin(tables, stream, {}, beside);
 }
 
 std::vector<TensorRef> TableSharing::given_vectors(const SharedBatch& batch,
