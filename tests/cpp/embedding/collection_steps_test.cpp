@@ -13,9 +13,11 @@ constexpr std::int64_t kReserved = std::numeric_limits<std::int64_t>::max();
 
 /// Tables whose forward waits for keys, "1", or not, "0".
 struct TablesThat : Tables {
-  TablesThat(const char* wait, const std::vector<SparseEmbeddingHashParams>& params)
+  TablesThat(const char* wait, const std::vector<SparseEmbeddingHashParams>& params,
+             bool submitted_beside = false)
       : Tables((setenv("HUGECTR_WAIT_FOR_KEYS", wait, 1), params)) {
     unsetenv("HUGECTR_WAIT_FOR_KEYS");
+    beside = submitted_beside;
   }
 };
 
@@ -40,10 +42,58 @@ TEST(TableCollectionSteps, ForwardThatDoesNotWaitGivesWhatOneThatWaitsDoes) {
   const std::vector<SparseEmbeddingHashParams> params{table(0, Combiner::Sum),
                                                       table(1, Combiner::Mean)};
   TablesThat waits("1", params), goes_on("0", params);
+  TablesThat waits_beside("1", params, true), goes_on_beside("0", params, true);
   for (std::uint64_t step = 1; step <= 20; ++step) {
-    EXPECT_EQ(some_steps(goes_on, step), some_steps(waits, step));
-    expect_same_rows(goes_on.rows(), waits.rows());
+    const auto wanted = some_steps(waits, step);
+    for (TablesThat* const others : {&goes_on, &waits_beside, &goes_on_beside}) {
+      EXPECT_EQ(some_steps(*others, step), wanted);
+      expect_same_rows(others->rows(), waits.rows());
+    }
   }
+}
+
+TEST(TableCollectionSteps, ALookupBesideForwardOfAnotherBatchIsTheOneInTurn) {
+  for (const Update update : {Update::Local, Update::Global}) {
+    std::vector<SparseEmbeddingHashParams> params{table(0, Combiner::Sum),
+                                                  table(1, Combiner::Mean)};
+    for (auto& one : params) one.opt_params.update_type = update;
+    TablesThat in_turn("1", params), beside("0", params, true);
+    // Batches one ahead, of which each has keys that the ones before have not.
+    const auto steps = [](Tables& tables, bool ahead) {
+      std::vector<std::vector<float>> found;
+      std::vector<std::vector<HostBatch>> all;
+      for (std::uint64_t step = 0; step < 12; ++step) {
+        all.push_back(batches(2, kBuckets, step, static_cast<std::int64_t>(step % 5 * 40)));
+      }
+      TableCollection::Token next = ahead ? tables.begin(all[0]) : 0;
+      for (std::uint64_t step = 0; step < 12; ++step) {
+        const auto now = ahead ? next : tables.plan(all[step]);
+        if (ahead && step < 11) next = tables.begin(all[step + 1]);
+        for (const auto& one : tables.forward(now, kBuckets)) found.push_back(one);
+        tables.accumulate(now, gradients(2, kBuckets, step));
+        tables.collection.release(now);
+        tables.step();
+      }
+      return found;
+    };
+    EXPECT_EQ(steps(beside, true), steps(in_turn, false));
+    expect_same_rows(beside.rows(), in_turn.rows());
+  }
+}
+
+TEST(TableCollectionSteps, WhatIsWrongWithABatchThatAThreadLooksUpIsSaidByItsCalls) {
+  TablesThat tables("0", {table(0, Combiner::Sum)}, true);
+  some_steps(tables, 1);
+  const auto before = tables.rows();
+  std::vector<HostBatch> too_many(2);  // keys of tables that there are not
+  for (HostBatch& one : too_many) one = {{1, 2}, {0, 1, 2}};
+  const auto token = tables.begin(too_many);
+  EXPECT_THROW(tables.forward(token, 2), InvalidArgument);
+  EXPECT_THROW(tables.accumulate(token, gradients(1, 2, 1)), InvalidArgument);
+  tables.collection.release(token);
+  tables.collection.clear_gradients();
+  expect_same_rows(tables.rows(), before);
+  some_steps(tables, 2);
 }
 
 /// The vectors of the second of two batches, which was planned before the first's step or behind

@@ -36,7 +36,7 @@ class Tables {
     return collection.plan(keys(batches), 0);
   }
   TableCollection::Token begin(std::vector<HostBatch>& batches) {
-    return collection.begin(keys(batches), 0);
+    return collection.begin(keys(batches), 0, {}, beside);
   }
   std::vector<std::vector<float>> forward(TableCollection::Token token, std::size_t buckets) {
     auto outputs = vectors(buckets, 9.0f);
@@ -68,6 +68,7 @@ class Tables {
   }
 
   TableCollection collection;
+  bool beside = false;  ///< whether begin() has a thread submit
 
  private:
   std::vector<std::vector<float>> vectors(std::size_t buckets, float value) const {
