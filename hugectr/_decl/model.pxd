@@ -75,7 +75,7 @@ cdef extern from "core/cpp/embedding/table/row_bag.hpp" namespace "hugectr" nogi
         CppDiskTierCounts disk
     cdef cppclass CppTableStats "hugectr::TableStats":
         size_t rows, max_rows, index_slots, bytes, unique_plans, host_bytes
-        size_t admitted, refused, evicted
+        size_t admitted, refused, evicted, erased
         CppTierCounts tiers
 
 cdef extern from "core/cpp/embedding/table/nearest.hpp" namespace "hugectr" nogil:

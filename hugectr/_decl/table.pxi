@@ -193,7 +193,7 @@ cdef class TableAccess:
             t = self._it.stats()
         return dict(rows=t.rows, max_rows=t.max_rows, index_slots=t.index_slots, bytes=t.bytes,
                     unique_plans=t.unique_plans, admitted=t.admitted, refused=t.refused,
-                    evicted=t.evicted, host_bytes=t.host_bytes, hits=t.tiers.hits,
+                    evicted=t.evicted, erased=t.erased, host_bytes=t.host_bytes, hits=t.tiers.hits,
                     misses=t.tiers.misses, bytes_fetched=t.tiers.bytes_fetched,
                     bytes_written_back=t.tiers.bytes_written_back, host_hits=t.tiers.disk.hits,
                     host_misses=t.tiers.disk.misses, disk_rows=t.tiers.disk.rows,

@@ -54,7 +54,8 @@ class Inspection:
             ``unique_plans``, batches whose distinct rows travelled between devices (``exchange`` of
             :class:`hugectr.SparseEmbedding`). Since the model was built, of rows with a life:
             ``admitted``, rows that came to train; ``refused``, that went before; ``evicted``, that
-            went to make room or of age. Of tables with ``memory=`` also ``host_bytes``, and of all
+            went to make room or of age. Of any table ``erased``, that ``evict`` took out or a delta
+            that was loaded. Of tables with ``memory=`` also ``host_bytes``, and of all
             plans so far ``hits`` and ``misses`` (distinct rows that had a place on their device or
             needed one), ``bytes_fetched`` to the device and ``bytes_written_back``; else zeros.
             With a disk also ``host_hits`` and ``host_misses``, rows that a device lacked and host

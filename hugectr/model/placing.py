@@ -18,7 +18,7 @@ from hugectr.data.inspect_columns import RawShape
 from hugectr.model.calibration import Keys, frequent_keys
 from hugectr.model.network_time import network_seconds
 from hugectr.model.table_memory import memory_of_tables
-from hugectr.plan.cost import Choice, Job
+from hugectr.plan.job import Choice, Job
 from hugectr.plan.machine import Machine, machine_named, read_machine
 from hugectr.plan.placements import PlacementPlan
 from hugectr.plan.plan_file import plan_of_json, read_plan

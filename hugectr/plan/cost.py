@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.plan.machine import Machine
+from hugectr.plan.job import Choice, Job
 from hugectr.plan.table_load import INDEX, TableLoad, column_devices
 from hugectr.plan.tiers import DISK_INDEX, GROUP, PLACE, ROW, ROW_OVER_DISK, STAGED_KEY, MissedRows
-from hugectr.plan.travel import NUMBER_BYTES, Travel
+from hugectr.plan.travel import LEAST_ALONE, Travel
 from hugectr.plan.whole_step import BESIDE, whole_step
 
 #: Of a step, in their order. A phase ends on all devices at once, because vectors travel.
@@ -32,40 +32,13 @@ _TABLES_OF_KERNEL, _KERNELS_AT_ONCE = 19, 4
 _PLAN_WALKS, _GATHER_WALKS, _UPDATE_WALKS = 12, 1, 6
 #: Kernels and events of a plan that bring rows to their places, however many tables have some.
 _STAGING = 35
+#: A replicated table's keys are told to all devices and looked up again, which takes so many times
+#: what asking owners does (two H200).
+_TOLD_TO_ALL = 3.6
 #: Bytes of memory that a place looked up takes, of each key and distinct row.
 _SECTOR = 32
 
 Array = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Job:
-    """Who trains: devices, the global batch, the machine, and what layers read vectors in."""
-
-    devices: int
-    batch: int
-    machine: Machine
-    made: str = "float32"  #: one of ``NUMBER_BYTES``
-    near: int = 0  #: devices of the first process, among which columns are dealt; 0: all
-    dense: float = 0.0  #: seconds of the dense network, beside which batches are planned too
-
-    @property
-    def column_devices(self) -> int:
-        """Among which columns may be dealt."""
-        return min(self.near or self.devices, self.devices)
-
-    @property
-    def number_bytes(self) -> int:
-        """Of a number of a vector that layers read."""
-        return NUMBER_BYTES[self.made]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A placement of one table: its kind and, where it has one, its device."""
-
-    kind: str
-    device: int = 0
 
 
 class Held:
@@ -98,24 +71,6 @@ class Cost:
 
     seconds: Array
     held: Held
-
-
-def choices_of(table: TableLoad, job: Job) -> list[Choice]:
-    """Every placement that a table may have."""
-    devices = job.devices
-    choices = []
-    for kind in table.kinds:
-        if kind == "hybrid" and table.tiers is not None:
-            # Two tables, of which each would take the whole budget, and one folder on a disk.
-            # Frequent rows keep their places without it.
-            continue
-        if kind == "one_device":
-            choices += [Choice(kind, device) for device in range(devices)]
-        elif kind == "hybrid":
-            choices += [Choice(kind)] if table.frequent is not None and devices > 1 else []
-        elif kind != "by_column" or column_devices(table.vec_size, job.column_devices) > 1:
-            choices.append(Choice(kind))
-    return choices
 
 
 class CostModel:
@@ -168,6 +123,7 @@ class CostModel:
         rounds = -(-self._sizes // _KERNELS_AT_ONCE)
         seconds[_UPDATE] = machine.launch + rounds * self._round
         if job.devices > 1:
+            seconds[_PLAN] += machine.asking
             seconds[_FORWARD] = seconds[_BACKWARD] = machine.latency
         return seconds
 
@@ -277,8 +233,22 @@ class CostModel:
         out[_UPDATE] += gradients + accesses + updated + self._share
 
     def _send(self, out: Array, forward: float, backward: float) -> None:
-        out[_FORWARD] += forward / self._link
-        out[_BACKWARD] += backward / self._link_back
+        job = self.job
+        for phase, size, link in (
+            (_FORWARD, forward, self._link),
+            (_BACKWARD, backward, self._link_back),
+        ):
+            alone = size >= LEAST_ALONE * max(1, job.devices - 1)
+            out[phase] += size / link + (job.machine.message if alone else 0.0)
+
+    def _ask(self, t: TableLoad, out: Array, times: float = 1.0) -> None:
+        """Keys go to the devices that have their rows, when a batch is planned."""
+        job, machine = self.job, self.job.machine
+        if job.devices == 1:
+            return
+        keys = job.batch * t.keys / job.devices
+        asked = times * keys / machine.asked_keys if machine.asked_keys else 0.0
+        out[_PLAN] += machine.asking_table + asked
 
     def _distinct(self, t: TableLoad) -> tuple[float, float]:
         """Distinct rows of a batch, and of one device's samples."""
@@ -288,6 +258,7 @@ class CostModel:
 
     def _by_key(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
+        self._ask(t, out)
         self._lay(t, out, held, slice(None), 1 / n, keys=1 / n)
         rows, own = self._distinct(t)
         self._work(t, out, 1 / n, 1.0, rows / n)
@@ -305,6 +276,7 @@ class CostModel:
 
     def _by_slot(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
+        self._ask(t, out)
         rows, own = self._distinct(t)
         for r in range(n):
             slots = t.slots // n + (1 if r < t.slots % n else 0)
@@ -325,6 +297,7 @@ class CostModel:
         self._work(t, out[:, r], 1.0, 1.0, rows)
         if n == 1:
             return
+        self._ask(t, out)
         sums = self.job.batch / n * t.slots
         for other in range(n):
             times = n - 1 if other == r else 1
@@ -337,6 +310,7 @@ class CostModel:
         self._work(t, out, 1 / n, 1.0, rows, of_own_samples=True)
         if n == 1:
             return
+        self._ask(t, out, _TOLD_TO_ALL)
         # A row that is new on one device is new on all: they tell each other their distinct keys,
         # which are looked up and sorted again.
         out[_PLAN] += n * own / machine.keys + (n - 1) * own * 12 / self._link

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hugectr.plan.cost import PHASES, Array, Choice, CostModel, Job
+from hugectr.plan.cost import PHASES, Array, CostModel
+from hugectr.plan.job import Choice, Job
 from hugectr.plan.machine import Machine
 from hugectr.plan.table_load import TableLoad
 

@@ -27,17 +27,20 @@ PRODUCTS = ("fp32", "tf32", "16")
 #: Fields that a file need not have, each a number.
 OPTIONAL = (
     "latency", "update", "launch", "passes", "operands", "tile_flops", "cached", "accesses",
-    "gradients", "chain", "table", "outcome", "beside", "host_rate", "host_moves", "host_memory",
-    "disk_rate",
+    "gradients", "chain", "table", "outcome", "beside", "asking", "asking_table", "asked_keys",
+    "message", "host_rate", "host_moves", "host_memory", "disk_rate",
 )  # fmt: skip
 #: Of what a file may lack, that which then takes no time at all; all else goes by another rate.
 COSTS_NOTHING = (
-    "launch", "chain", "table", "outcome", "beside", "flops", "accesses", "disk_rate",
+    "launch", "chain", "table", "outcome", "beside", "asking", "asking_table", "asked_keys",
+    "message", "flops", "accesses", "disk_rate",
 )  # fmt: skip
 #: Of the optional ones those in seconds, and those that count keys; the others but ``beside`` and
 #: ``host_memory`` are bytes or operations a second.
-_SECONDS = ("latency", "launch", "chain", "table", "outcome")
-_OF_KEYS = ("keys", "accesses")
+_SECONDS = (
+    "latency", "launch", "chain", "table", "outcome", "asking", "asking_table", "message",
+)  # fmt: skip
+_OF_KEYS = ("keys", "accesses", "asked_keys")
 #: What a number in the unit of its field may be: no device ever made moves less than a MB a second
 #: or waits a second for a kernel, and a rate of 1e18 takes no time. What lies outside is GB or us.
 _LEAST_KEYS, _LEAST_BYTES, _MOST_RATE, _MOST_SECONDS = 1e3, 1e6, 1e18, 1.0
@@ -94,6 +97,14 @@ class Machine:
     beside : float
         What a step is longer by for planning the next batch beside it, as a share of planning
         without its launches and waits.
+    asking, asking_table : float
+        Seconds that a plan of several devices is longer for what they ask each other: wherever
+        tables lie (waits of the host, collectives), and for each whose keys go to those who have
+        the rows (lists and launches).
+    asked_keys : float
+        Keys a second of such tables, beside what planning them takes on one device; 0: no time.
+    message : float
+        Seconds of a table's message that is too large to go with others.
     host_rate : float
         Bytes a second of rows that a device reads or writes in host memory; 0: they take no time.
     host_moves : float
@@ -126,6 +137,10 @@ class Machine:
     table: float = 0.0
     outcome: float = 0.0
     beside: float = 0.0
+    asking: float = 0.0
+    asking_table: float = 0.0
+    asked_keys: float = 0.0
+    message: float = 0.0
     host_rate: float = 5.5e10
     host_moves: float = 3.3e10
     host_memory: float = 0.0

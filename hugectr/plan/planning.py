@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from hugectr.plan.balance import spread
-from hugectr.plan.cost import PHASES, Choice, Cost, CostModel, Job
+from hugectr.plan.cost import PHASES, Cost, CostModel
+from hugectr.plan.job import Choice, Job, choices_of
 from hugectr.plan.memory import size_for_people
 from hugectr.plan.placements import OF_A_DEVICE, PlacementPlan, TablePlacement
 from hugectr.plan.search import Search, limits_of, rooms_of
@@ -96,6 +97,8 @@ def _not_known(job: Job, tables: Sequence[TableLoad]) -> tuple[str, ...]:
     """What the machine's file lacks of what these tables' step goes by."""
     on_disk = any(table.tiers is not None and table.tiers.disk is not None for table in tables)
     unused = {"table": len(tables) < 2, "disk_rate": not on_disk}
+    if job.devices == 1:
+        unused |= dict.fromkeys(("asking", "asking_table", "asked_keys", "message"), True)
     names = [name for name in job.machine.taken_as_0 if not unused.get(name, False)]
     return (f"not in this machine's file, taken as 0: {', '.join(names)}",) if names else ()
 
@@ -103,7 +106,10 @@ def _not_known(job: Job, tables: Sequence[TableLoad]) -> tuple[str, ...]:
 def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[Cost]:
     """Of all tables placed so, or by key where they can not be; on one
     device each they are spread by their work."""
-    placed = [(t, Choice(kind if kind in t.kinds else "by_key")) for t in tables]
+    placed = []
+    for t in tables:
+        may = any(choice.kind == kind for choice in choices_of(t, model.job))
+        placed.append((t, Choice(kind if may else "by_key")))
     costs = [model.cost(table, choice) for table, choice in placed]
     if kind == "one_device":
         work = {t.name: float(c.seconds.sum()) for t, c in zip(tables, costs, strict=True)}

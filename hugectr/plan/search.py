@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.plan.cost import PHASES, Array, Choice, CostModel, Held, Job, choices_of
+from hugectr.plan.cost import PHASES, Array, CostModel, Held
+from hugectr.plan.job import Choice, Job, choices_of
 from hugectr.plan.table_load import TableLoad
 from hugectr.plan.whole_step import BESIDE
 

@@ -9,6 +9,8 @@ from hugectr.plan.table_load import TableLoad
 
 #: Rows travel instead of sums where they are at most so much of the bytes (exchange "auto").
 _ROWS_WORTH = 0.75
+#: Bytes of a message to one device from which on it goes alone, not packed with others.
+LEAST_ALONE = 1 << 20
 #: Bytes of a number, by the type that layers read vectors in.
 NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 #: By what a number travels as: its type, its bytes, and those of a scale that a vector has.

@@ -374,10 +374,10 @@ void ShardedTable::refuse_outside(std::int64_t key, std::size_t sample, std::siz
 }
 
 TableStats ShardedTable::stats() const {
-  TableStats stats;
-  stats.unique_plans = unique_plans_.load();
-  stats.refused = refused_;
-  stats.evicted = evicted_;
+  TableStats stats{.unique_plans = unique_plans_.load(),
+                   .refused = refused_,
+                   .evicted = evicted_,
+                   .erased = gone_by_name_};
   for (const auto& table : parts_) {
     stats.rows += table->visible().live;
     stats.max_rows += table->has_budget() ? table->max_rows() : 0;

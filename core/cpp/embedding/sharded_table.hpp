@@ -166,7 +166,7 @@ class HCTR_API ShardedTable {
   RowMark erased_ = 0;     ///< the last mark before rows were erased
   RowMark forgotten_ = 0;  ///< the last mark before what went was not noted
   GoneRows gone_;
-  std::size_t refused_ = 0, evicted_ = 0;
+  std::size_t refused_ = 0, evicted_ = 0, gone_by_name_ = 0;
   std::atomic<RowMark> all_touched_{0};  ///< the last mark before an update touched every row
   std::atomic<std::size_t> unique_plans_{0};
 };

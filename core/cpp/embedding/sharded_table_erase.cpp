@@ -27,6 +27,7 @@ std::size_t ShardedTable::erase(const std::vector<std::int64_t>& keys,
     forget(part, found.rows, reads_out(id));
     if (reads_out(id)) erased += found.rows.size();
   }
+  gone_by_name_ += erased;
   return erased;
 }
 

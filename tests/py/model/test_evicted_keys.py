@@ -60,6 +60,9 @@ def test_slots_are_those_of_the_keys(model):
         with pytest.raises(hugectr.InvalidArgument, match=said):
             call()
     assert rows(model) == before
+    erased = [stats["erased"] for stats in model.table_stats()]
     assert model.evict("one", [key]) == 1
     assert model.evict("two", other, slot_ids=slots) == 2
     assert model.evict("one", []) == 0
+    now = [stats["erased"] for stats in model.table_stats()]
+    assert [a - b for a, b in zip(now, erased, strict=True)] == [1, 2]

@@ -10,7 +10,7 @@ import pytest
 from plan.planned_models import keys_of, model_of
 
 from hugectr import InvalidArgument
-from hugectr.plan.cost import Job
+from hugectr.plan.job import Job
 from hugectr.plan.machine import MACHINES, read_machine
 from hugectr.plan.planning import plan_placements
 from hugectr.plan.table_load import TableLoad
@@ -19,6 +19,8 @@ from hugectr.plan.tiers import Tiers
 REQUIRED = {"copy": 1e12, "keys": 1e10, "links": [[1, 1e10]]}
 LINE = "not in this machine's file, taken as 0: "
 TABLE = TableLoad("a", 10**6, 16)
+#: What several devices alone have.
+BETWEEN = "asking, asking_table, asked_keys, message"
 
 
 def machine_of(folder, **more):
@@ -27,8 +29,8 @@ def machine_of(folder, **more):
     return read_machine(file)
 
 
-def line_of(machine, *tables) -> str:
-    plan = plan_placements(Job(2, 1024, machine), list(tables))
+def line_of(machine, *tables, devices=2) -> str:
+    plan = plan_placements(Job(devices, 1024, machine), list(tables))
     lines = [line for line in str(plan).splitlines() if LINE in line]
     assert len(lines) == len(plan.notes) <= 1
     return lines[0].partition(LINE)[2] if lines else ""
@@ -44,8 +46,10 @@ def test_required_fields_are_asked_for(name, tmp_path):
 
 def test_a_line_names_what_costs_nothing(tmp_path):
     machine = machine_of(tmp_path)
-    assert line_of(machine, TABLE) == "launch, chain, outcome, beside, flops, accesses"
-    two = line_of(machine, TABLE, replace(TABLE, name="b"))
+    alone = "launch, chain, outcome, beside, flops, accesses"
+    assert line_of(machine, TABLE, devices=1) == alone
+    assert line_of(machine, TABLE) == alone.replace("beside", f"beside, {BETWEEN}")
+    two = line_of(machine, TABLE, replace(TABLE, name="b"), devices=1)
     assert two == "launch, chain, table, outcome, beside, flops, accesses"
     disk = replace(TABLE, tiers=Tiers(10**6, 10**9, 10**10))
     assert line_of(machine, disk).endswith("accesses, disk_rate")
@@ -53,6 +57,7 @@ def test_a_line_names_what_costs_nothing(tmp_path):
 
 def test_a_zero_in_a_file_is_known(tmp_path):
     more = {"launch": 0, "chain": 1e-6, "outcome": 0, "beside": 0.5, "flops": [1e12] * 3}
+    more |= dict.fromkeys(BETWEEN.split(", "), 0)
     assert line_of(machine_of(tmp_path, **more), TABLE) == "accesses"
     assert line_of(machine_of(tmp_path, **more, accesses=1e9), TABLE) == ""
     for name in ("h100", "h200"):
@@ -62,12 +67,12 @@ def test_a_zero_in_a_file_is_known(tmp_path):
 def test_what_is_measured_is_no_longer_missing(tmp_path):
     machine = machine_of(tmp_path).with_rates({"chain": 0.0, "accesses": 1e9})
     machine = replace(machine, launch=1e-6, flops=(1e12, 1e12, 1e12))
-    assert line_of(machine, TABLE) == "outcome, beside"
+    assert line_of(machine, TABLE) == f"outcome, beside, {BETWEEN}"
     # Saved and read again it still lacks them.
     (tmp_path / "again.json").write_text(json.dumps(machine.to_json()))
     again = read_machine(tmp_path / "again.json")
     assert again == machine
-    assert line_of(again, TABLE) == "outcome, beside"
+    assert line_of(again, TABLE) == f"outcome, beside, {BETWEEN}"
 
 
 def test_of_a_model(tmp_path):

@@ -26,7 +26,8 @@ from model.placed_models import (
 import hugectr
 from hugectr.model.placing import predict
 from hugectr.plan import PlacementPlan
-from hugectr.plan.cost import Choice, CostModel, Job, choices_of
+from hugectr.plan.cost import CostModel
+from hugectr.plan.job import Choice, Job, choices_of
 from hugectr.plan.machine import read_machine
 from hugectr.plan.picture import plan_page
 from hugectr.plan.placements import FORMAT

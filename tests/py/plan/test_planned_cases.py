@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from hugectr.plan.cost import Job
+from hugectr.plan.job import Job
 from hugectr.plan.machine import read_machine
 from hugectr.plan.placements import PlacementPlan
 from hugectr.plan.planning import plan_placements
@@ -28,10 +30,12 @@ def distinct(rows: int, draws: float, alpha: float = 1.2) -> float:
     return float((count * -np.expm1(-draws * share / count)).sum() / draws)
 
 
-def load(name: str, rows: int, d: int, job: Job, hot: int = 1, state: int = 0) -> TableLoad:
+def load(
+    name: str, rows: int, d: int, job: Job, hot: int = 1, state: int = 0, alpha: float = 1.2
+) -> TableLoad:
     keys = job.batch * hot
-    of_device = distinct(rows, keys / job.devices)
-    return TableLoad(name, rows, d, 1, hot, min(distinct(rows, keys), 1), of_device, state)
+    of_device = distinct(rows, keys / job.devices, alpha)
+    return TableLoad(name, rows, d, 1, hot, min(distinct(rows, keys, alpha), 1), of_device, state)
 
 
 def gain(plan: PlacementPlan) -> float:
@@ -50,24 +54,24 @@ def test_on_equal_tables_a_plan_is_the_best_uniform_one(devices, machine):
     assert gain(plan) >= 1 / 1.02
 
 
-@pytest.mark.parametrize(("devices", "least"), [(2, 1.08), (4, 1.15), (8, 1.15)])
+@pytest.mark.parametrize(("devices", "least"), [(2, 1.03), (4, 1.0), (8, 1.15)])
 def test_a_giant_and_many_small_tables(devices, least):
-    """What there is to gain is that a device's kernels walk over fewer tables, which grows with the
-    devices: nearly all of it comes from putting each table on one of them."""
+    """By columns no device asks another for rows, which is what a plan of many tables waits for
+    (measured on two GPUs); with many devices their kernels walk over too many tables."""
     job = Job(devices, 16384 * devices, read_machine("h200"), "bfloat16")
     small = [load(f"s{i}", int(n), 16, job) for i, n in enumerate(np.geomspace(100, 10_000, 100))]
     plan = plan_placements(job, [load("giant", 50_000_000, 64, job), *small])
     assert gain(plan) >= 1.0
     on_all = min(ms for kind, ms in plan.uniform_ms.items() if kind != "one_device")
     assert on_all / plan.training_ms >= least
-    kinds = {table.name: table.kind for table in plan.tables}
-    assert list(kinds.values()).count("one_device") > 50
+    kinds = [table.kind for table in plan.tables]
+    assert kinds.count("one_device" if devices == 8 else "by_column") > 50
 
 
-@pytest.mark.parametrize(("devices", "least"), [(2, 1.04), (4, 1.013), (8, 1.003)])
+@pytest.mark.parametrize(("devices", "least"), [(2, 1.04), (4, 1.1), (8, 1.01)])
 def test_tables_of_mlperf(devices, least):
-    """Rows by a quarter. By key each distinct row travels once, which leaves a mixture little to
-    gain: not the 1.15 that was hoped for."""
+    """Rows by a quarter. One placement for all is nearly as good: not the 1.15 that was hoped
+    for."""
     job = Job(devices, 6912 * devices, read_machine("h200"), "bfloat16")
     tables = [
         load(f"m{i}", max(min(rows, 100), rows // 4), 128, job, hot, 128)
@@ -75,6 +79,55 @@ def test_tables_of_mlperf(devices, least):
     ]
     plan = plan_placements(job, tables)
     assert gain(plan) >= least
-    kinds = {table.name: table.kind for table in plan.tables}
-    assert {"replicated", "one_device"} & set(kinds.values()), "the small ones"
+    assert len({table.kind for table in plan.tables}) > 1, "a mixture"
     assert max(plan.bytes) <= job.machine.memory
+
+
+#: Milliseconds on two H200 (benchmarks/results/2026-11-26-h200x2-planned.json), by the placement of
+#: all tables; first the predicted dense network.
+MEASURED = {
+    "equal": (
+        0.4096,
+        {"by_key": 1.0321, "one_device": 1.0711, "replicated": 1.3169, "by_column": 1.9182},
+    ),
+    "giant": (0.2898, {"by_key": 2.0329, "one_device": 1.6452, "by_column": 1.4092}),
+    "mixed": (0.5234, {"by_key": 3.1632}),
+    "mlperf": (
+        0.277,
+        {"by_key": 1.7765, "one_device": 1.7651, "replicated": 2.7126, "by_column": 2.0409},
+    ),
+    "dcnv2": (2.2378, {"by_key": 3.1917, "by_column": 3.1869}),
+}
+
+
+def measured_tables(case: str, batch: int) -> list[TableLoad]:
+    """Those of benchmarks/models/planned.py."""
+    job = Job(2, batch, read_machine("h200"), "bfloat16")
+    if case == "equal":
+        return [load(f"t{i}", 1_000_000, 128, job) for i in range(26)]
+    if case == "giant":
+        small = np.geomspace(100, 10_000, 100)
+        giant = load("giant", 50_000_000, 64, job, 4, 64, 1.05)
+        return [giant, *(load(f"s{i}", int(n), 16, job, 1, 16) for i, n in enumerate(small))]
+    if case == "mixed":
+        rows, widths = np.geomspace(100, 2_000_000, 100), (4, 16, 32, 64, 128)
+        return [load(f"m{i}", int(n), widths[i % 5], job, 1 + i % 3) for i, n in enumerate(rows)]
+    if case == "mlperf":
+        sizes = enumerate(zip(ROWS, HOTNESS, strict=True))
+        return [
+            load(f"m{i}", max(min(n, 100), n // 20), 128, job, hot, 128) for i, (n, hot) in sizes
+        ]
+    one = load("slots", 400_000, 128, job, 8, 128)
+    return [replace(one, rows=26 * one.rows, slots=26, keys=26 * one.keys)]
+
+
+@pytest.mark.parametrize("case", sorted(MEASURED))
+def test_recorded_steps_of_two_gpus(case):
+    """Four constants were chosen by these: it holds that the model goes on saying them."""
+    dense, measured = MEASURED[case]
+    batch = 16384 if case in ("mlperf", "dcnv2") else 32768
+    job = Job(2, batch, read_machine("h200"), "bfloat16", dense=1e-3 * dense)
+    plan = plan_placements(job, measured_tables(case, batch))
+    found = {kind: round(plan.uniform_ms[kind] / ms, 3) for kind, ms in measured.items()}
+    assert all(1 / 1.15 <= ratio <= 1.15 for ratio in found.values()), found
+    assert plan.training_ms <= min(plan.uniform_ms.values()) * (1 + 1e-6)

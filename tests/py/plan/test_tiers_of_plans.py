@@ -13,7 +13,8 @@ import pytest
 from plan.test_placement_plan import random_loads
 from plan.test_planned_cases import HOTNESS, ROWS
 
-from hugectr.plan.cost import Choice, CostModel, Job, choices_of
+from hugectr.plan.cost import CostModel
+from hugectr.plan.job import Choice, Job, choices_of
 from hugectr.plan.machine import read_machine
 from hugectr.plan.placements import PlacementPlan
 from hugectr.plan.plan_file import plan_of_json
@@ -122,7 +123,8 @@ def test_budgets_are_what_a_table_takes_of_devices():
     machine = replace(read_machine("h200"), memory=20_000_000_000)
     job = Job(2, 65536, machine, "bfloat16")
     assert "device 0 lacks" in plan_placements(job, [giant(None)]).lacking[0]
-    plan = plan_placements(job, [giant(Tiers(4_000_000_000))])
+    by_key = {"giant": Choice("by_key")}
+    plan = plan_placements(job, [giant(Tiers(4_000_000_000))], by_key)
     assert plan.lacking == ()
     assert max(plan.bytes) < 4e9 + 50e6 * 50  # places, index and maps
     assert sum(plan.host) == pytest.approx(512e8, rel=1e-6)

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from plan.planned_models import keys_of, model_of
 
-from hugectr.plan.cost import Choice, CostModel, Job
+from hugectr.plan.cost import CostModel
+from hugectr.plan.job import Choice, Job
 from hugectr.plan.machine import Machine, read_machine
 from hugectr.plan.table_load import TableLoad
 from hugectr.plan.travel import Travel

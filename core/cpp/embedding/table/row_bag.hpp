@@ -128,6 +128,7 @@ struct TableStats {
   std::size_t admitted = 0;  ///< rows that came to train
   std::size_t refused = 0;   ///< candidates that went before they were admitted
   std::size_t evicted = 0;   ///< rows that went to make room, or of age
+  std::size_t erased = 0;    ///< rows of any table that were named, to go
 };
 
 }  // namespace hugectr
