@@ -173,7 +173,10 @@ cdef class TableCollection:
         return [CollectionTable(self, index) for index in range(self._it.size())]
 
     def memory_report(self):
-        return [(entry.owner, entry.name, entry.bytes) for entry in self._it.memory_report()]
+        cdef vector[CppMemoryReportEntry] entries
+        with nogil:
+            entries = self._it.memory_report()
+        return [(entry.owner, entry.name, entry.bytes) for entry in entries]
 
 
 _COLLECTION_DTYPES = {**_COMPUTE_DTYPES, "float64": _DTYPES["float64"], "int64": _DTYPES["int64"],
@@ -208,6 +211,11 @@ cdef class CollectionTable(TableAccess):
         self._it = &collection._it.access(index)
         self._collection = collection
         self._turn = collection._turn
+
+    def stats(self):
+        with nogil:
+            self._collection._it.settle_begun()
+        return TableAccess.stats(self)
 
 
 cdef class SharedBatch:
@@ -247,6 +255,8 @@ cdef class TableSharing:
         cdef CppTableSharing* it = self._it
         if (<Turn>self._turn).made_here():
             with nogil:
+                if it != NULL:
+                    it.forget_asked()  # here: what it reads goes with this object
                 delete_outside_of_groups(it)
 
     @property
@@ -310,12 +320,9 @@ cdef class TableSharing:
     def plan(self, SharedBatch batch not None, keys, uintptr_t stream=0, held=None,
              cbool beside=False):
         cdef CppTensorRef came = self._tables._ref(keys)
-        try:
-            with nogil:
-                self._it.plan(batch._it, came, stream, beside)
-        finally:
-            if batch._it.token != 0:  # begun, also where its wait for the stream has thrown
-                self._tables._hold(batch._it.token, held)
+        with nogil:
+            self._it.plan(batch._it, came, stream, beside)
+        self._tables._hold(batch._it.token, held)
 
     def give(self, SharedBatch batch not None, list out, uintptr_t stream=0):
         cdef vector[CppTensorRef] vectors = self._tables._refs(out)

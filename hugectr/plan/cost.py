@@ -232,13 +232,15 @@ class CostModel:
         updated = rows * d * 2 * (t.vector_bytes + 4 * states) / (machine.update or machine.copy)
         out[_UPDATE] += gradients + accesses + updated + self._share
 
-    def _send(self, out: Array, forward: float, backward: float) -> None:
+    def _send(self, out: Array, forward: float, backward: float, peers: float = 0.0) -> None:
+        """Bytes of a device, to or from so many others; 0: all."""
         job = self.job
+        peers = peers or max(1, job.devices - 1)
         for phase, size, link in (
             (_FORWARD, forward, self._link),
             (_BACKWARD, backward, self._link_back),
         ):
-            alone = size >= LEAST_ALONE * max(1, job.devices - 1)
+            alone = size >= LEAST_ALONE * peers
             out[phase] += size / link + (job.machine.message if alone else 0.0)
 
     def _ask(self, t: TableLoad, out: Array, times: float = 1.0) -> None:
@@ -301,7 +303,7 @@ class CostModel:
         sums = self.job.batch / n * t.slots
         for other in range(n):
             times = n - 1 if other == r else 1
-            self._send(out[:, other], *self._travel.each_way(t, own * times, sums * times))
+            self._send(out[:, other], *self._travel.each_way(t, own * times, sums * times), times)
 
     def _replicated(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n, machine = self.job.devices, self.job.machine
@@ -357,7 +359,8 @@ class CostModel:
         for r in range(n):
             come = block * (holders - 1 if r < holders else holders) / holders
             sent = block / holders * (n - 1) if r < holders else 0.0
-            self._send(out[:, r], max(come, sent), max(come, sent))
+            size = max(come, sent)
+            self._send(out[:, r], size, size, size / (block / holders))
             if r >= holders:
                 continue
             self._lay(t, out, held, r, width=1 / holders)

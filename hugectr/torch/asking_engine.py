@@ -3,8 +3,8 @@
 
 A lookup sends every owner the distinct keys of this process's batch that it owns. How many they are
 is known when the device has found them, and each process hears it of all: a batch that is looked up
-ahead begins with the first and hears of others when the step before it has been given to the
-device. So nobody waits for a device that has nothing to do meanwhile.
+ahead begins with the first and hears of others in the backward that comes next, or at the end of
+its step. So nobody waits for a device that has nothing to do meanwhile.
 
 Before anything travels that could be waited for, the processes tell each other that they are in the
 same call and that nothing went wrong so far: the error of one is raised by all.
@@ -123,8 +123,8 @@ class AskingEngine(Engine):
         """A batch that may train; see ``Engine.plan``. Collective.
 
         What goes wrong with the rows that others ask for is raised by all in forward. Of a batch
-        ahead everything is: the others are heard at the end of the next step, or by the next
-        lookup of any kind.
+        ahead everything is: the others are heard in the next backward, at the end of the next
+        step, or by the next lookup of any kind.
         """
         self.hear_ahead()
         self.release_ended()
@@ -171,19 +171,17 @@ class AskingEngine(Engine):
             )
             self._forget(ahead)
             return
-        self._plan_ahead(ahead, lambda: self._planned(ahead.result))
-
-    def _plan_ahead(self, ahead: Ahead, planned: Callable[[], Asked]) -> None:
-        """Keeps what comes of a batch ahead, of which the others are heard."""
-        try:
-            with self._beside(after=False):
-                asked = self._asked[ahead.number] = planned()
-        except Exception as error:  # on all processes
-            ahead.refused = kept(error)
-        else:
-            self._alive[ahead.number] = asked
+        with self._beside(after=False):
+            try:
+                self._is_planned(ahead, self._planned(ahead.result))
+            except Exception as error:  # on all processes
+                ahead.refused = kept(error)
         if ahead.ended:
             self._release(ahead.number)
+
+    def _is_planned(self, ahead: Ahead, asked: Asked) -> None:
+        """From now on the batch ahead is one of those that all processes know of."""
+        self._asked[ahead.number] = self._alive[ahead.number] = asked
 
     def _said_ahead(self) -> bytes:
         """What this process asks of the others for the batch ahead; empty where it does not know.
@@ -207,9 +205,11 @@ class AskingEngine(Engine):
         ahead, self._begun = self._begun, None
         assert ahead is not None
         found = [self._counted.unpack(each) for each in every]
-        self._plan_ahead(
-            ahead, lambda: self._plan_of(self._answered(ahead.result(), found), beside=True)
-        )
+        with self._beside(after=False):
+            asked = self._answered(ahead.result(), found)
+            self._is_planned(ahead, self._plan_of(asked, beside=True))
+        if ahead.ended:
+            self._release(ahead.number)
 
     def heard(self, token: torch.Tensor) -> None:
         """Raises why a batch that was looked up ahead is none. Collective."""
@@ -224,7 +224,7 @@ class AskingEngine(Engine):
         """Leaves a batch ahead that nobody will be asked for."""
         self._doubt = None
         if ahead.asked is not None:
-            with suppress(InvalidArgument):  # its memory is read until then
+            with suppress(Exception):  # its memory is read until then
                 self._sharing.count(ahead.asked.shared)
 
     def _beside(self, *, after: bool = True) -> AbstractContextManager[Any]:

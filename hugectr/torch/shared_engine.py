@@ -127,9 +127,12 @@ class SharedEngine(AskingEngine):
         with self.call(f"backward of batch {self._known(number)}"):
             (asked, rows, _), every = self._jointly(sums, lambda result: result[2])
         came = self._travel(rows, self._sharing.gradients(asked.shared))
-        self._sharing.accumulate(asked.shared, _memories(came), self.stream())
-        # Behind what this backward has sent, so that both go in one order everywhere.
-        self._heard_along(every)
+        try:
+            self._sharing.accumulate(asked.shared, _memories(came), self.stream())
+        finally:
+            # The others go on with it whatever happens here. Behind what this backward has sent, so
+            # that both go in one order everywhere.
+            self._heard_along(every)
         both = zip(self._trained, self.trainable, strict=True)  # the core forgets those of frozen
         self._trained = [(2 * before + 1 + trained) % _PRIME for before, trained in both]
         self.end_backward()

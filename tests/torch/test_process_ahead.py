@@ -185,6 +185,37 @@ def one_ends(folder):
             bag(batch)
 
 
+def agreements_of_a_step(folder):
+    """What processes ask for ahead goes along with backward, and its lookup is begun there."""
+    random = generator(11 + dist.get_rank())
+    bag = collection_of()
+    rows = bag.optimizer(lr=0.1)
+    train(bag, rows, batch_of(random, 4))
+    said = []
+    group = bag._engine.group
+    agree = group.agree
+    group.agree = lambda *arguments: said.append(group._call.split()[0]) or agree(*arguments)
+    planned = bag.prefetch(batch_of(random, 4))
+    del said[:]
+    for _ in range(3):
+        now, planned = planned, bag.prefetch(batch_of(random, 4))
+        said.append("|")
+        bag(now).values().square().sum().backward()
+        assert bag._engine._begun is None
+        rows.step()
+        rows.zero_grad()
+    # The first was begun before any backward: prefetch of the second heard of it.
+    assert said == ["the", "|"] + ["forward", "backward", "step", "|"] * 2 + [
+        "forward",
+        "backward",
+        "step",
+    ]
+
+
+def test_a_step_has_three_agreements(tmp_path):
+    run_job(agreements_of_a_step, tmp_path)
+
+
 def test_ahead_is_the_same(tmp_path):
     run_job(ahead_and_not, tmp_path)
 

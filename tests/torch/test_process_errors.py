@@ -3,6 +3,8 @@
 
 import gc
 import socket
+import threading
+import time
 from datetime import timedelta
 from functools import partial
 
@@ -269,6 +271,49 @@ def gradients_of_one(folder):
     return {}
 
 
+def backward_fails_on_one(folder):
+    """One process can not keep the gradients that came, where a batch ahead goes along: nobody
+    waits for it."""
+    rank = dist.get_rank()
+    bag = ht.EmbeddingBag(4, mode="sum", device=job_device())
+    rows = bag.optimizer(lr=0.1)
+    keys = torch.tensor([[1, 2 + rank]], device=job_device())
+
+    def train(batch):
+        rows.zero_grad()
+        bag(batch).sum().backward()
+        rows.step()
+
+    train(keys)
+    vectors = bag(keys).sum()
+    planned = bag.prefetch(keys)
+    own = bag._engine._sharing
+
+    class Fails:
+        """The sharing of the process without room for gradients."""
+
+        def __getattr__(self, name):
+            return getattr(own, name)
+
+        def accumulate(self, *arguments):
+            raise hugectr.OutOfMemory("no room for gradients")
+
+    begin = time.monotonic()
+    if rank == 1:
+        bag._engine._sharing = Fails()
+        refused("no room for gradients", hugectr.OutOfMemory, vectors.backward)
+        bag._engine._sharing = own
+        refused("unlike calls", hugectr.CommError, bag, planned)
+    else:
+        vectors.backward()
+        refused("unlike calls", hugectr.CommError, rows.step)
+    assert time.monotonic() - begin < 10
+    assert bag._engine._begun is None
+    before = bag.rows().read()[1]
+    train(keys)
+    assert not torch.equal(bag.rows().read()[1], before)
+
+
 def one_makes_no_call(folder):
     """Who waits does so as long as its group says, and says so with a name."""
     patient = dist.new_group(backend="gloo", timeout=timedelta(seconds=2))
@@ -282,6 +327,10 @@ def one_makes_no_call(folder):
 
 def test_gradients_on_one_process_alone(tmp_path):
     run_job(gradients_of_one, tmp_path)
+
+
+def test_gradients_that_one_process_has_no_room_for(tmp_path):
+    run_job(backward_fails_on_one, tmp_path)
 
 
 def test_a_call_that_one_process_does_not_make(tmp_path):
@@ -300,6 +349,19 @@ def test_who_takes_long_is_named_before_the_time_limit(monkeypatch):
         connected.receive(b"own", 64, late.append)
     assert late == [1]
     there.close()
+
+
+def test_who_stays_awake_gets_what_comes_and_what_comes_late():
+    here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connected = links.Links([None, here], limit=5.0, awake=0.05)
+    for seconds in (0.0, 0.01, 0.2):  # there already, while it is awake, and later
+        sender = threading.Timer(seconds, there.send, [b"this"])
+        sender.start()
+        assert connected.receive(b"own", 64, lambda rank: None) == [b"own", b"this"]
+        sender.join()
+    there.close()
+    with pytest.raises(ConnectionError, match="process 1 has ended"):
+        connected.receive(b"own", 64, lambda rank: None)
 
 
 def test_collections_that_are_not_the_same(tmp_path):

@@ -51,7 +51,8 @@ struct SharedBatch {
 /// everywhere, and its vectors nowhere.
 ///
 /// `stream` as in TableCollection; its work is on a stream of its own in ask(), on the plan stream
-/// in plan(), else on the compute stream. For one thread at a time.
+/// in copy_to_all(), plan() and for the keys of look_up(), else on the compute stream. For one
+/// thread at a time.
 class HCTR_API TableSharing {
  public:
   static constexpr std::int64_t kByKey = -1, kEverywhere = -2;

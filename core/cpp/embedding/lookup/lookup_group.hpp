@@ -85,9 +85,9 @@ class HCTR_API LookupGroup {
   /// are new: on one device, of tables whose rows stay where they are, with memory for all of its
   /// keys to be new.
   bool has_room(std::size_t local_id, PlanSlot slot) const;
-  /// The rest of such a plan, submitted without waiting for anything. Only forward() may follow
-  /// until confirm_plan(), the second half of finish_plan(), which waits for the lookup and throws
-  /// what that would: keys that are none have given zeros.
+  /// The rest of such a plan, submitted without waiting for anything. Of this plan only forward()
+  /// may follow until confirm_plan(), the second half of finish_plan(), which waits for the lookup
+  /// and throws what that would: keys that are none have given zeros.
   void submit_plan(std::size_t local_id, PlanSlot slot);
   void confirm_plan(std::size_t local_id, PlanSlot slot, const std::function<void()>& check = {});
   /// Of a plan that had no room: memory, so that the next like it has_room(), where that is 1 GiB
