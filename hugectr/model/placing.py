@@ -292,6 +292,7 @@ def _load(
         frequent,
         VECTOR_TYPES[table.vector_type],
         wire=table.wire or solver.wire,
+        exchange=table.exchange,
         rows_from="given" if known else "samples" if seen else "batch",
     )
 

@@ -68,6 +68,8 @@ class TableLoad:
         None: all rows are in the devices' memory.
     wire : str or None
         What its vectors travel as (``hugectr.spec.wire.WIRES``); None: as layers read them.
+    exchange : {"auto", "pooled", "unique"}
+        As ``SparseEmbedding`` has it: whether sums of slots travel, or rows; by their bytes.
     rows_from : {"given", "samples", "batch"}
         What ``rows`` comes from: a number that somebody gave, or distinct rows of samples, or where
         there are none the keys of a batch.
@@ -86,6 +88,7 @@ class TableLoad:
     vector_bytes: int = 4
     tiers: Tiers | None = None
     wire: str | None = None
+    exchange: str = "auto"
     rows_from: str = "given"
 
     @property

@@ -51,6 +51,8 @@ class Travel:
 
     def as_rows(self, table: TableLoad, rows: float, sums: float) -> bool:
         """Whether so many rows travel, each once, instead of so many sums of slots."""
+        if table.exchange != "auto":
+            return table.exchange == "unique"
         vector = self.vector(table.wire, table.vec_size)
         back = self.row_gradient(table.wire, table.vec_size)
         return rows * (vector + back) <= _ROWS_WORTH * sums * 2 * vector

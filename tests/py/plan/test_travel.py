@@ -100,3 +100,20 @@ def test_the_rates_of_a_job_s_links_go_by_the_bytes_that_travel():
     assert model.cost(table, Choice("by_key")).seconds[2].max() == pytest.approx(
         sent / fast.link(sent)
     )
+
+
+def test_a_model_s_plan_goes_by_the_exchange_of_the_table(tmp_path):
+    """Of one key a sample a device asks for an eighth of the rows that there are sums, of eight for
+    as many, where by their bytes sums travel."""
+    machine = tmp_path / "machine.json"
+    machine.write_text(json.dumps({"copy": 1e9, "keys": 1e9, "links": [[1, 1e9]], "latency": 0}))
+
+    def sent(exchange, hot) -> float:
+        table = {"placement": "by_key", "exchange": exchange}
+        data = keys_of(4096, 10**7, hot)
+        model = model_of(data, 8, 4096, hot, d=256, megabytes=100, table=table)
+        return model.plan(machine=str(machine)).placement.ms["send vectors"]
+
+    assert sent("auto", 1) == sent("unique", 1) == pytest.approx(sent("pooled", 1) / 8, rel=0.01)
+    assert sent("auto", 8) == sent("pooled", 8) != sent("unique", 8)
+    assert sent("unique", 8) == pytest.approx(sent("pooled", 8), rel=0.01)
