@@ -74,7 +74,6 @@ cdef extern from "core/cpp/embedding/collection/table_collection.hpp" namespace 
         int64_t steps()
         void set_steps(int64_t) except +translate_error
         vector[CppMemoryReportEntry] memory_report() except +translate_error
-        void settle_begun() except +translate_error
 
 cdef extern from "core/cpp/embedding/collection/process_rows.hpp" namespace "hugectr" nogil:
     cdef cppclass CppProcessRows "hugectr::ProcessRows":

@@ -212,11 +212,6 @@ cdef class CollectionTable(TableAccess):
         self._collection = collection
         self._turn = collection._turn
 
-    def stats(self):
-        with nogil:
-            self._collection._it.settle_begun()
-        return TableAccess.stats(self)
-
 
 cdef class SharedBatch:
     """See ``_core.pyi``."""

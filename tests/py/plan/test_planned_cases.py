@@ -54,7 +54,7 @@ def test_on_equal_tables_a_plan_is_the_best_uniform_one(devices, machine):
     assert gain(plan) >= 1 / 1.02
 
 
-@pytest.mark.parametrize(("devices", "least"), [(2, 1.03), (4, 1.0), (8, 1.15)])
+@pytest.mark.parametrize(("devices", "least"), [(2, 1.03), (4, 1.003), (8, 1.15)])
 def test_a_giant_and_many_small_tables(devices, least):
     """By columns no device asks another for rows, which is what a plan of many tables waits for
     (measured on two GPUs); with many devices their kernels walk over too many tables."""

@@ -42,6 +42,11 @@ class TableCollection::Access final : public TableAccess {
   Access(ShardedTable& table, TableCollection& collection)
       : TableAccess(table), collection_(collection) {}
 
+  TableStats stats() const override {
+    collection_.settle_begun();
+    return TableAccess::stats();
+  }
+
  protected:
   void settle() override {
     collection_.finish_begun();
@@ -163,11 +168,6 @@ TableCollection::Token TableCollection::begin(std::span<const SparseTensor> batc
   follow_caller(gpu_.plan_stream(), stream);
   const Token token = ++last_;
   Batch& own = alive_.emplace(token, take_batch()).first->second;
-  const auto withdraw = [&] {
-    idle_.push_back(std::move(own));
-    alive_.erase(token);
-    begun_ = 0;
-  };
   begun_ = token;
   try {
     if (beside) {
@@ -183,7 +183,9 @@ TableCollection::Token TableCollection::begin(std::span<const SparseTensor> batc
       look_up_begun(own, batch, std::move(bags), false);
     }
   } catch (...) {
-    withdraw();
+    begun_ = 0;
+    idle_.push_back(std::move(own));
+    alive_.erase(token);
     throw;
   }
   return token;
@@ -194,7 +196,10 @@ void TableCollection::look_up_begun(Batch& own, std::span<const SparseTensor> ke
   const SettledOnError settled(gpu_.plan_stream());
   make_bags(gpu_.plan_context(), std::move(bags), own.wrong);
   group_.begin_plan(kLocal, keys, own.slot, true);
-  if (!ahead || !group_.has_room(kLocal, own.slot)) return;
+  if (ahead && group_.has_room(kLocal, own.slot)) submit_rest(own);
+}
+
+void TableCollection::submit_rest(Batch& own) {
   group_.submit_plan(kLocal, own.slot);
   count_rows(own);
   submitted_ = true;
@@ -228,9 +233,7 @@ void TableCollection::finish(Token token, Batch& own) {
 void TableCollection::submit_begun() {
   Batch& own = alive_.at(begun_);
   try {
-    group_.submit_plan(kLocal, own.slot);
-    count_rows(own);
-    submitted_ = true;
+    submit_rest(own);
   } catch (...) {
     begun_ = 0;
     own.failure = std::current_exception();

@@ -138,6 +138,9 @@ class HCTR_API TableCollection {
   /// The first half of begin(). `ahead`: and the second, where it can be submitted already.
   void look_up_begun(Batch& batch, std::span<const SparseTensor> keys, std::vector<BagOffsets> bags,
                      bool ahead);
+  /// The second half, of a batch that has_room(): nobody waits.
+  void submit_rest(Batch& batch);
+  /// The same where forward() comes first; what goes wrong is the batch's failure.
   void submit_begun();
   /// What follows the plan of a batch on the plan stream.
   void count_rows(Batch& batch);
