@@ -14,7 +14,7 @@ from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
 from hugectr.model.compiled_log import log_compiled
-from hugectr.model.placing import frequent_of, placements_of, rows_of_plan
+from hugectr.model.placing import Planned, frequent_of, placements_of, rows_of_plan
 from hugectr.model.same_model import same_model, same_plan
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.model.table_memory import memory_of_tables
@@ -87,7 +87,7 @@ class Graph:
         self.unusable = ""
         self._turn = turn
         self._session: _core.Session | None = None
-        self._planned: dict[str, Placement] | None = None
+        self._planned: dict[str, Planned] | None = None
         self._frequent: dict[str, list[int]] = {}
 
     @property
@@ -269,7 +269,7 @@ class Graph:
         """What was added, as the core takes it."""
         if self.input is None:
             raise InvalidArgument("Model.compile: no Input was added")
-        devices = self._table_devices()
+        devices = self.table_devices()
         tables = [self._table_spec(embedding, devices) for embedding in self.embeddings]
         for spec, memory in zip(tables, memory_of_tables(self, tables), strict=True):
             spec |= memory
@@ -286,8 +286,8 @@ class Graph:
             "opt_params": self.opt_params.to_spec(),
         }
 
-    def _table_devices(self) -> dict[str, int]:
-        """Of the tables that lie on one device each."""
+    def table_devices(self) -> dict[str, int]:
+        """Of the tables that lie on one device each: their own, or the one with the least work."""
         work, given = {}, {}
         for table in self.embeddings:
             name, placement = table.sparse_embedding_name, self._placement(table)
@@ -301,8 +301,9 @@ class Graph:
 
     def _placement(self, table: SparseEmbedding) -> Placement | None:
         name = table.sparse_embedding_name
-        if name in (self._planned or {}):
-            return (self._planned or {})[name]
+        planned = (self._planned or {}).get(name)
+        if planned is not None:
+            return planned.placement
         if table.placement is None and not self._frequent.get(name):
             return None  # a Hybrid without frequent keys, or on one device: by key
         return table.placement_of_type
@@ -321,10 +322,12 @@ class Graph:
             spec["placement"] = placement.kind
             spec["placement_device"] = devices.get(name, placement.device or 0)
             spec["frequent"] = self._frequent.get(name, placement.frequent or [])
-        if placement is not None and name in (self._planned or {}):
+        planned = (self._planned or {}).get(name)
+        if planned is not None:
             slots = self._slots(embedding)
-            rows = rows_of_plan(embedding, placement.kind, self.solver, slots)
+            rows = rows_of_plan(embedding, planned.placement.kind, self.solver, slots)
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
+            spec["exchange"] = planned.exchange or spec["exchange"]
         spec["wire"] = embedding.wire or self.solver.wire or "own"
         if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": 0}

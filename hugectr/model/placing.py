@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,8 +41,23 @@ SAMPLES = 65536
 _UNSEEN = 20
 
 
-def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[str, Placement]:
-    """Placements that the solver's ``plan`` gives to tables; none where it has no plan. Collective.
+@dataclass(frozen=True)
+class Planned:
+    """What a plan says of a table.
+
+    Attributes
+    ----------
+    placement : Placement
+    exchange : str or None
+        None: the table's own.
+    """
+
+    placement: Placement
+    exchange: str | None = None
+
+
+def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[str, Planned]:
+    """What the solver's ``plan`` says of tables; nothing where it has no plan. Collective.
 
     Parameters
     ----------
@@ -70,17 +85,20 @@ def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[st
         for one in graph.embeddings
         if one.placement is not None
     }
-    placed = {table.name: Placement(table.kind, table.device) for table in plan.tables}
+    placed = {
+        table.name: Planned(Placement(table.kind, table.device), table.exchange)
+        for table in plan.tables
+    }
     if wanted == "auto":
         log.info(f"plan: {plan}")
-        return {name: placement for name, placement in placed.items() if name not in own}
+        return {name: found for name, found in placed.items() if name not in own}
     _say_what_differs(plan, placed, own, graph.solver.num_devices)
     return placed
 
 
 def _say_what_differs(
     plan: PlacementPlan,
-    placed: Mapping[str, Placement],
+    placed: Mapping[str, Planned],
     own: Mapping[str, Placement],
     devices: int,
 ) -> None:
@@ -91,26 +109,26 @@ def _say_what_differs(
             f"tables all the same; hugectr model plan --devices {devices} makes one for them"
         )
     others = [
-        f"{name!r} {placed[name]} (not {given})"
+        f"{name!r} {placed[name].placement} (not {given})"
         for name, given in own.items()
-        if placed[name] != given
+        if placed[name].placement != given
     ]
     if others:
         log.info(f"plan: it goes before placements that tables have: {', '.join(others)}")
 
 
-def frequent_of(graph: Graph, placed: Mapping[str, Placement]) -> dict[str, list[int]]:
+def frequent_of(graph: Graph, placed: Mapping[str, Planned]) -> dict[str, list[int]]:
     """Frequent keys of hybrid tables that were not given any. Collective.
 
     Parameters
     ----------
     graph : Graph
-    placed : mapping of str to Placement
-        What a plan says of tables.
+    placed : mapping of str to Planned
     """
     wanted = {}
     for one in graph.embeddings:
-        placement = placed.get(one.sparse_embedding_name, one.placement_of_type)
+        planned = placed.get(one.sparse_embedding_name)
+        placement = one.placement_of_type if planned is None else planned.placement
         if placement is not None and placement.kind == "hybrid" and placement.frequent is None:
             wanted[one.sparse_embedding_name] = one
     if not wanted or graph.solver.num_devices == 1:
@@ -201,8 +219,11 @@ def predict(
         replace(_load(graph, one, data, (rows or {}).get(one.sparse_embedding_name)), tiers=tiers)
         for one, tiers in zip(graph.embeddings, _tiers(graph), strict=True)
     ]
+    dealt = graph.table_devices()
     fixed = {
-        one.sparse_embedding_name: Choice(one.placement.kind, one.placement.device or 0)
+        one.sparse_embedding_name: Choice(
+            one.placement.kind, dealt.get(one.sparse_embedding_name, one.placement.device or 0)
+        )
         for one in graph.embeddings
         if one.placement is not None
     }

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.plan.job import Choice, Job
+from hugectr.plan.table_cost import Array, Cost, Held
 from hugectr.plan.table_load import INDEX, TableLoad, column_devices
 from hugectr.plan.tiers import DISK_INDEX, GROUP, PLACE, ROW, ROW_OVER_DISK, STAGED_KEY, MissedRows
 from hugectr.plan.travel import LEAST_ALONE, Travel
@@ -38,39 +39,8 @@ _TOLD_TO_ALL = 3.6
 #: Bytes of memory that a place looked up takes, of each key and distinct row.
 _SECTOR = 32
 
-Array = npt.NDArray[np.float64]
-
-
-class Held:
-    """Bytes of rows.
-
-    Attributes
-    ----------
-    device, host, disk : array (devices,)
-        In memory of each device; and of the rows that it has, in host memory and on a disk.
-    lacking : float
-        Bytes that the table's own budgets are too small by: of host and disk for its rows, of the
-        device for the distinct rows of two batches.
-    """
-
-    def __init__(self, devices: int) -> None:
-        self.device, self.host, self.disk = np.zeros((3, devices))
-        self.lacking = 0.0
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a choice costs.
-
-    Attributes
-    ----------
-    seconds : array (phases, devices)
-    held : Held
-        Of memory.
-    """
-
-    seconds: Array
-    held: Held
+#: Forward, and backward of the same vectors.
+Bytes = tuple[float, float]
 
 
 class CostModel:
@@ -106,14 +76,15 @@ class CostModel:
         of_kernels = self._round / (_TABLES_OF_KERNEL * _KERNELS_AT_ONCE)
         self._share = of_kernels + _UPDATE_WALKS * self._walk if several else 0.0
         self._staged = any(table.tiers is not None and table.tiers.device for table in tables)
-        self._fixed_beside = float(self.fixed()[list(_BESIDE), 0].sum())
+        self._fixed = self.fixed(False)
+        self._asking = self.fixed(True)[_PLAN, 0] - self._fixed[_PLAN, 0]
         self._laws: dict[tuple[float, float, float], MissedRows] = {}
 
-    def fixed(self) -> Array:
-        """Seconds of each phase on each device wherever tables lie: kernels, and what a
-        collective takes at least."""
+    def fixed(self, asks: bool) -> Array:
+        """Seconds of each phase on each device wherever tables lie: kernels, what a collective takes
+        at least, and where devices ask each other for rows of any table, their waits."""
         job, machine = self.job, self.job.machine
-        seconds = np.zeros((len(PHASES), job.devices))
+        seconds = np.zeros((len(PHASES), 2 * job.devices))
         if not self._sizes:
             return seconds
         seconds[_PLAN] = PLAN_KERNELS * machine.launch + self._tables * machine.outcome
@@ -123,22 +94,27 @@ class CostModel:
         rounds = -(-self._sizes // _KERNELS_AT_ONCE)
         seconds[_UPDATE] = machine.launch + rounds * self._round
         if job.devices > 1:
-            seconds[_PLAN] += machine.asking
+            seconds[_PLAN] += machine.asking if asks else 0.0
             seconds[_FORWARD] = seconds[_BACKWARD] = machine.latency
         return seconds
 
-    def whole_step(self, seconds: Array) -> Array:
-        """Seconds of steps whose phases take so long on each device: (..., phases, devices)."""
-        phases, beside = seconds.max(axis=-1), list(_BESIDE)
+    def whole_step(self, seconds: Array, asks: npt.NDArray[np.bool_] | bool) -> Array:
+        """Seconds of steps whose tables take so long in each phase, (..., phases, 2 * devices), beside
+        what is fixed; ``asks``: whether rows of some are asked for."""
+        phases, beside = (seconds + self._fixed).max(axis=-1), list(_BESIDE)
+        asking = self._asking * np.asarray(asks, np.float64)
         planned = phases[..., beside].sum(axis=-1)
         rest = phases.sum(axis=-1) - planned
+        fixed = asking + self._fixed[beside, 0].sum()
         machine = self.job.machine
-        return whole_step(planned, rest, self._fixed_beside, self.job.dense, machine.beside)
+        return whole_step(planned + asking, rest, fixed, self.job.dense, machine.beside)
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place."""
-        seconds = np.zeros((len(PHASES), self.job.devices))
+        seconds = np.zeros((len(PHASES), 2 * self.job.devices))
         held = Held(self.job.devices)
+        if choice.exchange is not None:
+            table = replace(table, exchange=choice.exchange)
         getattr(self, f"_{choice.kind}")(table, choice, seconds, held)
         # Every device plans every table, whoever has its rows.
         seconds[_PLAN] += _PLAN_WALKS * self._walk
@@ -232,21 +208,34 @@ class CostModel:
         updated = rows * d * 2 * (t.vector_bytes + 4 * states) / (machine.update or machine.copy)
         out[_UPDATE] += gradients + accesses + updated + self._share
 
-    def _send(self, out: Array, forward: float, backward: float, peers: float = 0.0) -> None:
-        """Bytes of a device, to or from so many others; 0: all."""
-        job = self.job
-        peers = peers or max(1, job.devices - 1)
-        for phase, size, link in (
-            (_FORWARD, forward, self._link),
-            (_BACKWARD, backward, self._link_back),
-        ):
-            alone = size >= LEAST_ALONE * peers
-            out[phase] += size / link + (job.machine.message if alone else 0.0)
+    def _send(
+        self,
+        out: Array,
+        r: int | None,
+        sent: Bytes,
+        came: Bytes,
+        peers: float = 0.0,
+        as_rows: bool = True,
+    ) -> None:
+        """Bytes that a device (None: each) sends in forward, to or from so many others (0: all), and
+        those that come; in backward it is the other way round."""
+        n = self.job.devices
+        lanes: tuple[int | slice, ...] = (slice(n), slice(n, None)) if r is None else (r, n + r)
+        others = peers or max(1, n - 1)
+        for lane, there, back in zip(lanes, (sent, came), (came, sent), strict=True):
+            out[_FORWARD, lane] += self._seconds(there[0], self._link, others, as_rows)
+            out[_BACKWARD, lane] += self._seconds(back[1], self._link_back, others, as_rows)
+
+    def _seconds(self, size: float, link: float, peers: float, as_rows: bool) -> float:
+        """Of so many bytes to or from so many others."""
+        machine = self.job.machine
+        seconds = size / link + (machine.message if size >= LEAST_ALONE * peers else 0.0)
+        return seconds if as_rows or not machine.sums else seconds + size / machine.sums
 
     def _ask(self, t: TableLoad, out: Array, times: float = 1.0) -> None:
         """Keys go to the devices that have their rows, when a batch is planned."""
         job, machine = self.job, self.job.machine
-        if job.devices == 1:
+        if job.devices == 1 or t.exchange == "pooled":
             return
         keys = job.batch * t.keys / job.devices
         asked = times * keys / machine.asked_keys if machine.asked_keys else 0.0
@@ -264,22 +253,32 @@ class CostModel:
         self._lay(t, out, held, slice(None), 1 / n, keys=1 / n)
         rows, own = self._distinct(t)
         self._work(t, out, 1 / n, 1.0, rows / n)
-        vector = t.vec_size * self.job.number_bytes
         # Every device has a sum of every bucket.
         sums = self.job.batch * t.slots * (n - 1) / n
         travel = own * (n - 1) / n
-        if self._travel.as_rows(t, travel, sums):
-            # Rows are gathered to be sent, and keys sorted by them where they come.
-            out[_GATHER] += own * vector / self.job.machine.copy
-            out[_PLAN] += self.job.batch * t.keys / n / self.job.machine.keys
+        as_rows = self._travel.as_rows(t, travel, sums)
+        if as_rows:
+            self._rows_go(t, out, slice(None), own)
+            self._rows_come(t, out)
         else:
-            out[_GATHER] += sums * vector / self.job.machine.copy
-        self._send(out, *self._travel.each_way(t, travel, sums))
+            self._rows_go(t, out, slice(None), sums)
+        both = self._travel.each_way(t, travel, sums, as_rows)
+        self._send(out, None, both, both, as_rows=as_rows)
+
+    def _rows_go(self, t: TableLoad, out: Array, at: int | slice, rows: float) -> None:
+        """So many rows, or sums, of a device are gathered to be sent."""
+        size = rows * t.vec_size * self.job.number_bytes
+        out[_GATHER, at] += size / self.job.machine.copy
+
+    def _rows_come(self, t: TableLoad, out: Array) -> None:
+        """Keys of each device's samples are sorted by the rows that come."""
+        out[_PLAN] += self.job.batch * t.keys / self.job.devices / self.job.machine.keys
 
     def _by_slot(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
         self._ask(t, out)
         rows, own = self._distinct(t)
+        travels = False
         for r in range(n):
             slots = t.slots // n + (1 if r < t.slots % n else 0)
             part = slots / t.slots
@@ -288,9 +287,20 @@ class CostModel:
             self._work(t, out[:, r], part, 1.0, rows * part)
             sent = self.job.batch * (n - 1) / n * slots
             come = self.job.batch / n * (t.slots - slots)
-            pooled = max(sent, come)
-            travel = max(own * (n - 1) * part, own * (1 - part))
-            self._send(out[:, r], *self._travel.each_way(t, travel, pooled))
+            rows_sent, rows_come = own * (n - 1) * part, own * (1 - part)
+            as_rows = self._travel.as_rows(t, max(rows_sent, rows_come), max(sent, come))
+            if as_rows:
+                self._rows_go(t, out, r, own * n * part)
+                travels = True
+            self._send(
+                out,
+                r,
+                self._travel.each_way(t, rows_sent, sent, as_rows),
+                self._travel.each_way(t, rows_come, come, as_rows),
+                as_rows=as_rows,
+            )
+        if travels:
+            self._rows_come(t, out)
 
     def _one_device(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n, r = self.job.devices, choice.device
@@ -301,9 +311,16 @@ class CostModel:
             return
         self._ask(t, out)
         sums = self.job.batch / n * t.slots
+        as_rows = self._travel.as_rows(t, own, sums)
+        if as_rows:
+            self._rows_go(t, out, r, own * n)
+            self._rows_come(t, out)
+        there, back = self._travel.each_way(t, own, sums, as_rows)
         for other in range(n):
-            times = n - 1 if other == r else 1
-            self._send(out[:, other], *self._travel.each_way(t, own * times, sums * times), times)
+            if other != r:
+                self._send(out, other, (0.0, 0.0), (there, back), 1.0, as_rows)
+        all_of_them = (n - 1) * there, (n - 1) * back
+        self._send(out, r, all_of_them, (0.0, 0.0), as_rows=as_rows)
 
     def _replicated(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n, machine = self.job.devices, self.job.machine
@@ -320,7 +337,8 @@ class CostModel:
         number = t.vec_size * self._travel.replica_number
         added_up = 2 * (n - 1) / n * rows * t.vec_size * 4
         apart = (n - 1) * own * number
-        self._send(out, 0.0, min(added_up, apart))
+        size = (0.0, min(added_up, apart))
+        self._send(out, None, size, size)
         at_once = rows * t.vec_size * 4 if added_up < apart else n * own * number
         out[_UPDATE] += (3 * own * t.vec_size * 4 + at_once) / machine.copy
 
@@ -359,8 +377,8 @@ class CostModel:
         for r in range(n):
             come = block * (holders - 1 if r < holders else holders) / holders
             sent = block / holders * (n - 1) if r < holders else 0.0
-            size = max(come, sent)
-            self._send(out[:, r], size, size, size / (block / holders))
+            peers = max(come, sent) / (block / holders)
+            self._send(out, r, (sent, sent), (come, come), peers, as_rows=False)
             if r >= holders:
                 continue
             self._lay(t, out, held, r, width=1 / holders)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hugectr.plan.cost import PHASES, Array, CostModel
+from hugectr.plan.cost import PHASES, CostModel
 from hugectr.plan.job import Choice, Job
 from hugectr.plan.machine import Machine
+from hugectr.plan.table_cost import Array
 from hugectr.plan.table_load import TableLoad
 
 #: What is fitted: of some a second, and seconds.
@@ -54,7 +55,7 @@ class TableTimes:
         loads = [load] * self.tables
         made = "float32" if self.number_bytes == 4 else "bfloat16"
         model = CostModel(Job(1, self.samples, machine, made), loads)
-        seconds = model.fixed() + self.tables * model.cost(load, Choice("by_key")).seconds
+        seconds = model.fixed(False) + self.tables * model.cost(load, Choice("by_key")).seconds
         rows = [PHASES.index(phase) for phase in ("plan", "gather", "update")]
         return np.asarray(seconds[rows, 0])
 

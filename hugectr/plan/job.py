@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hugectr.plan.machine import Machine
 from hugectr.plan.table_load import TableLoad, column_devices
@@ -34,14 +34,39 @@ class Job:
 
 @dataclass(frozen=True)
 class Choice:
-    """A placement of one table: its kind and, where it has one, its device."""
+    """What a plan decides of one table: its placement's kind and, where it has one, its device; and
+    its exchange, where that is not the table's own."""
 
     kind: str
     device: int = 0
+    exchange: str | None = None
+
+
+#: Kinds whose devices ask each other for rows, unless sums travel for certain.
+_ASKING = ("by_key", "by_slot", "one_device")
+
+
+def asks(table: TableLoad, choice: Choice) -> bool:
+    """Whether several devices ask each other for rows of the table when a batch is planned."""
+    if choice.kind in _ASKING:
+        return (choice.exchange or table.exchange) != "pooled"
+    return choice.kind != "by_column"
 
 
 def choices_of(table: TableLoad, job: Job) -> list[Choice]:
-    """Every placement that a table may have."""
+    """Every placement that a table may have, and where it leaves that open, every exchange.
+
+    That sums travel may be worth more bytes: nobody asks for rows then, for which every batch's
+    plan takes longer.
+    """
+    choices = _placements_of(table, job)
+    if job.devices == 1 or table.exchange != "auto":
+        return choices
+    pooled = [replace(one, exchange="pooled") for one in choices if one.kind in _ASKING]
+    return choices + pooled
+
+
+def _placements_of(table: TableLoad, job: Job) -> list[Choice]:
     devices = job.devices
     choices = []
     for kind in table.kinds:

@@ -28,12 +28,12 @@ PRODUCTS = ("fp32", "tf32", "16")
 OPTIONAL = (
     "latency", "update", "launch", "passes", "operands", "tile_flops", "cached", "accesses",
     "gradients", "chain", "table", "outcome", "beside", "asking", "asking_table", "asked_keys",
-    "message", "host_rate", "host_moves", "host_memory", "disk_rate",
+    "message", "sums", "host_rate", "host_moves", "host_memory", "disk_rate",
 )  # fmt: skip
 #: Of what a file may lack, that which then takes no time at all; all else goes by another rate.
 COSTS_NOTHING = (
     "launch", "chain", "table", "outcome", "beside", "asking", "asking_table", "asked_keys",
-    "message", "flops", "accesses", "disk_rate",
+    "message", "sums", "flops", "accesses", "disk_rate",
 )  # fmt: skip
 #: Of the optional ones those in seconds, and those that count keys; the others but ``beside`` and
 #: ``host_memory`` are bytes or operations a second.
@@ -105,6 +105,9 @@ class Machine:
         Keys a second of such tables, beside what planning them takes on one device; 0: no time.
     message : float
         Seconds of a table's message that is too large to go with others.
+    sums : float
+        Bytes a second, each way, of sums of slots that travel: of packing them, and of putting them
+        where they belong; 0: no time.
     host_rate : float
         Bytes a second of rows that a device reads or writes in host memory; 0: they take no time.
     host_moves : float
@@ -141,6 +144,7 @@ class Machine:
     asking_table: float = 0.0
     asked_keys: float = 0.0
     message: float = 0.0
+    sums: float = 0.0
     host_rate: float = 5.5e10
     host_moves: float = 3.3e10
     host_memory: float = 0.0

@@ -43,6 +43,8 @@ class TablePlacement:
     host, disk : tuple of int
         Bytes of each device's rows in host memory and on a disk, where the table has a ``Memory``;
         empty: none.
+    exchange : {"auto", "pooled", "unique"} or None
+        As ``SparseEmbedding`` has it; None: the table's own.
     """
 
     name: str
@@ -53,9 +55,11 @@ class TablePlacement:
     ms: Mapping[str, float] = field(default_factory=dict)
     host: tuple[int, ...] = ()
     disk: tuple[int, ...] = ()
+    exchange: str | None = None
 
     def __str__(self) -> str:
-        return self.kind if self.device is None else f"{self.kind} {self.device}"
+        placed = self.kind if self.device is None else f"{self.kind} {self.device}"
+        return placed if self.exchange is None else f"{placed} {self.exchange}"
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,7 @@ class PlacementPlan:
                 {
                     name: list(value) if isinstance(value, tuple) else value
                     for name, value in asdict(table).items()
-                    if not (name == "device" and value is None)
+                    if not (name in ("device", "exchange") and value is None)
                     and not (name in ("host", "disk") and not value)
                 }
                 for table in self.tables
@@ -240,8 +244,9 @@ class PlacementPlan:
     def __str__(self) -> str:
         """A line a table, then the phases, then what other plans would take."""
         wide = max([len(table.name) for table in self.tables] + [5])
+        kind = max([len(str(table)) for table in self.tables] + [13])
         lines = [
-            f"{table.name.ljust(wide)}  {str(table).ljust(13)}  {table.rows:>12,} rows"
+            f"{table.name.ljust(wide)}  {str(table).ljust(kind)}  {table.rows:>12,} rows"
             f"  {sum(table.ms.values()):8.3f} ms{_tiers_of(table)}"
             for table in self.tables
         ]

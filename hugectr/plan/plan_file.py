@@ -18,7 +18,7 @@ from hugectr.plan.placements import (
     PlacementPlan,
     TablePlacement,
 )
-from hugectr.plan.table_load import KINDS
+from hugectr.plan.table_load import EXCHANGES, KINDS
 
 #: Bytes of the largest plan that is read.
 _LARGEST = 64 << 20
@@ -27,7 +27,7 @@ _FIELDS = (
     "format", "version", "devices", "batchsize", "machine", "predicted_ms", "uniform_ms",
     "measured_ms", "dense_ms", "fixed_ms", "plan_share", "lacking", "notes", "tables",
 )  # fmt: skip
-_TABLE_FIELDS = ("name", "kind", "device", "rows", "bytes", "ms", "host", "disk")
+_TABLE_FIELDS = ("name", "kind", "device", "rows", "bytes", "ms", "host", "disk", "exchange")
 
 
 def read_plan(path: str | Path) -> PlacementPlan:
@@ -119,6 +119,8 @@ def _table(where: str, found: object) -> TablePlacement:
     if device is not None and kind not in OF_A_DEVICE:
         raise rejected(f"{where}.device", device, f"none: {kind!r} is not of one device")
 
+    exchange = found.get("exchange")
+
     def held(name: str) -> tuple[int, ...]:
         counts = found.get(name)
         if not isinstance(counts, list):
@@ -134,6 +136,7 @@ def _table(where: str, found: object) -> TablePlacement:
         _numbers(f"{where}.ms", found.get("ms")),
         held("host"),
         held("disk"),
+        None if exchange is None else check_choice(f"{where}.exchange", exchange, EXCHANGES),
     )
 
 

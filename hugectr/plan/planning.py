@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from hugectr.plan.balance import spread
-from hugectr.plan.cost import PHASES, Cost, CostModel
-from hugectr.plan.job import Choice, Job, choices_of
+from hugectr.plan.cost import PHASES, CostModel
+from hugectr.plan.job import Choice, Job, asks, choices_of
 from hugectr.plan.memory import size_for_people
 from hugectr.plan.placements import OF_A_DEVICE, PlacementPlan, TablePlacement
 from hugectr.plan.search import Search, limits_of, rooms_of
+from hugectr.plan.table_cost import Array, Cost
 from hugectr.plan.table_load import KINDS, TableLoad
 
 
@@ -37,7 +38,8 @@ def plan_placements(
 def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]) -> PlacementPlan:
     """What these choices cost."""
     job = model.job
-    fixed = model.fixed()
+    asked = any(asks(table, choice) for table, choice in zip(tables, chosen, strict=True))
+    fixed = model.fixed(asked and job.devices > 1)
     total = fixed.copy()
     placed, lacking = [], []
     rooms = np.zeros(len(limits_of(job)))
@@ -59,21 +61,22 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
                 table.rows,
                 tuple(int(count) for count in cost.held.device),
                 _milliseconds(cost.seconds),
-                *(
-                    tuple(int(count) for count in held) if held.any() else ()
-                    for held in (cost.held.host, cost.held.disk)
-                ),
+                _if_any(cost.held.host),
+                _if_any(cost.held.disk),
+                choice.exchange,
             )
         )
     uniform = {}
     for kind in KINDS:
         if kind == "hybrid":
             continue
-        costs = _uniform(model, tables, kind)
+        alike = _uniform(model, tables, kind)
+        costs = [cost for _, cost in alike]
         held = np.sum([rooms_of(cost.held, job) for cost in costs], axis=0) if costs else rooms
         if lacking or not (held > limits_of(job)).any():
-            seconds = fixed + sum(cost.seconds for cost in costs)
-            uniform[kind] = round(1e3 * float(model.whole_step(seconds)), 6)
+            seconds = np.sum([cost.seconds for cost in costs], axis=0) if costs else 0.0 * fixed
+            asked = any(asks(t, choice) for t, (choice, _) in zip(tables, alike, strict=True))
+            uniform[kind] = round(1e3 * float(model.whole_step(seconds, asked)), 6)
     over = rooms - limits_of(job)
     for r in np.flatnonzero(over[:-1] > 0):
         where = f"device {r}" if r < job.devices else f"process {r - job.devices}'s host memory"
@@ -98,26 +101,29 @@ def _not_known(job: Job, tables: Sequence[TableLoad]) -> tuple[str, ...]:
     on_disk = any(table.tiers is not None and table.tiers.disk is not None for table in tables)
     unused = {"table": len(tables) < 2, "disk_rate": not on_disk}
     if job.devices == 1:
-        unused |= dict.fromkeys(("asking", "asking_table", "asked_keys", "message"), True)
+        unused |= dict.fromkeys(("asking", "asking_table", "asked_keys", "message", "sums"), True)
     names = [name for name in job.machine.taken_as_0 if not unused.get(name, False)]
     return (f"not in this machine's file, taken as 0: {', '.join(names)}",) if names else ()
 
 
-def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[Cost]:
+def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[tuple[Choice, Cost]]:
     """Of all tables placed so, or by key where they can not be; on one
     device each they are spread by their work."""
     placed = []
     for t in tables:
         may = any(choice.kind == kind for choice in choices_of(t, model.job))
-        placed.append((t, Choice(kind if may else "by_key")))
-    costs = [model.cost(table, choice) for table, choice in placed]
+        placed.append(Choice(kind if may else "by_key"))
+    costs = [model.cost(table, choice) for table, choice in zip(tables, placed, strict=True)]
     if kind == "one_device":
         work = {t.name: float(c.seconds.sum()) for t, c in zip(tables, costs, strict=True)}
         on = spread(work, {}, model.job.devices)
-        costs = [
-            model.cost(table, replace(choice, device=on[table.name])) for table, choice in placed
-        ]
-    return costs
+        placed = [replace(c, device=on[t.name]) for t, c in zip(tables, placed, strict=True)]
+        costs = [model.cost(table, choice) for table, choice in zip(tables, placed, strict=True)]
+    return list(zip(placed, costs, strict=True))
+
+
+def _if_any(held: Array) -> tuple[int, ...]:
+    return tuple(int(count) for count in held) if held.any() else ()
 
 
 def _milliseconds(seconds: Any) -> dict[str, float]:

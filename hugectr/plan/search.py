@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.plan.cost import PHASES, Array, CostModel, Held
-from hugectr.plan.job import Choice, Job, choices_of
+from hugectr.plan.cost import PHASES, CostModel
+from hugectr.plan.job import Choice, Job, asks, choices_of
+from hugectr.plan.table_cost import Array, Held
 from hugectr.plan.table_load import TableLoad
 from hugectr.plan.whole_step import BESIDE
 
@@ -20,17 +21,21 @@ _HIDDEN = 1e-6
 _ROUNDS = 40
 #: Tables that are few enough for several starts.
 _FEW = 64
+#: Of what single changes have come to, so many go on in pairs.
+_BEST = 3
 #: Pairs of tables are moved together only where there are so few ways to do so.
-_PAIRS = 60_000
+_PAIRS = 160_000
 
 
 @dataclass(frozen=True)
 class _Options:
-    """The choices of one table and what each costs."""
+    """The choices of one table and what each adds to a plan."""
 
     choices: list[Choice]
-    seconds: Array  # (choices, phases, devices)
-    bytes: Array  # (choices, rooms)
+    parts: Array  #: (choices, parts): seconds of phases, bytes of rooms, whether rows are asked for
+    seconds: Array  #: (choices, phases, 2 * devices): the same as parts begin with
+    bytes: Array  #: (choices, rooms)
+    asks: Array  #: (choices)
 
 
 class Search:
@@ -50,8 +55,9 @@ class Search:
     def __init__(
         self, model: CostModel, tables: list[TableLoad], fixed: dict[str, Choice] | None = None
     ) -> None:
-        self._model, self._fixed = model, model.fixed()
+        self._model = model
         self._limits = limits_of(model.job)
+        self._shape = len(PHASES), 2 * model.job.devices
         self._options = []
         for table in tables:
             given = (fixed or {}).get(table.name)
@@ -62,58 +68,66 @@ class Search:
                     f"is possible on {model.job.devices} devices"
                 )
             costs = [model.cost(table, choice) for choice in choices]
-            self._options.append(
-                _Options(
-                    choices,
-                    np.stack([cost.seconds for cost in costs]),
-                    np.stack([rooms_of(cost.held, model.job) for cost in costs]),
-                )
-            )
+            seconds = np.stack([cost.seconds for cost in costs])
+            held = np.stack([rooms_of(cost.held, model.job) for cost in costs])
+            asked = np.array([asks(table, choice) for choice in choices], np.float64)
+            parts = np.concatenate([seconds.reshape(len(costs), -1), held, asked[:, None]], axis=1)
+            self._options.append(_Options(choices, parts, seconds, held, asked))
 
     def best(self) -> list[Choice]:
         """A choice for each table."""
         starts = self._starts()
         if len(self._options) > _FEW:
             starts = [min(starts, key=self.value)]
-        found = min((self._improved(start) for start in starts), key=self.value)
+        alone = sorted((self._improved(start, pairs=False) for start in starts), key=self.value)
+        found = min((self._improved(start) for start in alone[:_BEST]), key=self.value)
         return [options.choices[c] for options, c in zip(self._options, found, strict=True)]
 
     def value(self, chosen: list[int]) -> float:
         """What the search makes small, of numbers of choices."""
-        seconds, memory = self._sums(chosen)
-        return float(self._values(seconds[None], memory[None])[0])
+        return float(self._values(self._sum(chosen)[None])[0])
 
-    def _sums(self, chosen: list[int]) -> tuple[Array, Array]:
-        pairs = list(zip(self._options, chosen, strict=True))
-        return (
-            np.sum([options.seconds[c] for options, c in pairs], axis=0),
-            np.sum([options.bytes[c] for options, c in pairs], axis=0),
-        )
+    def _sum(self, chosen: list[int]) -> Array:
+        pairs = zip(self._options, chosen, strict=True)
+        return np.asarray(np.sum([options.parts[c] for options, c in pairs], axis=0))
 
-    def _values(self, seconds: Array, memory: Array) -> Array:
-        seconds = seconds + self._fixed
-        value = self._model.whole_step(seconds) + _HIDDEN * seconds.max(axis=-1).sum(axis=-1)
-        without = np.maximum(memory - self._limits, 0).sum(axis=-1)
-        return np.asarray(value + _NO_ROOM * without)
+    def _values(self, parts: Array) -> Array:
+        """Of sums of parts, (..., parts)."""
+        end = self._shape[0] * self._shape[1]
+        seconds = parts[..., :end].reshape(*parts.shape[:-1], *self._shape)
+        step = self._model.whole_step(seconds, parts[..., -1] > 0)
+        without = np.maximum(parts[..., end:-1] - self._limits, 0).sum(axis=-1)
+        hidden = _HIDDEN * seconds.max(axis=-1).sum(axis=-1)
+        return np.asarray(step + hidden + _NO_ROOM * without)
 
     def _starts(self) -> list[list[int]]:
-        """Greedy in two orders, by work, and every kind for all tables that may have it."""
+        """Greedy in two orders, by work, with nobody asking for rows, and every kind for all tables
+        that may have it."""
         cheapest = [float(o.seconds.max(axis=-1).sum(axis=-1).min()) for o in self._options]
         largest = [float(o.bytes.sum(axis=1).min()) for o in self._options]
         orders = (cheapest, largest) if len(self._options) <= _FEW else (cheapest,)
         starts = [self._greedy(list(np.argsort(order)[::-1])) for order in orders]
         order = list(np.argsort(cheapest)[::-1])
         starts += [self._greedy(order, self._least_work(beside)) for beside in (False, True)]
+        silent = [np.flatnonzero(options.asks == 0).tolist() for options in self._options]
+        if all(silent):  # what asking takes once, no change of a table or two would save
+            starts.append(self._greedy(order, silent))
         kinds = {choice.kind for options in self._options for choice in options.choices}
         if len(self._options) <= _FEW:
             for kind in sorted(kinds):
-                starts.append([self._first(options, kind) for options in self._options])
+                alike = [self._of_kind(options, kind) for options in self._options]
+                starts.append(self._greedy(order, alike))
         return starts
 
     @staticmethod
-    def _first(options: _Options, kind: str) -> int:
-        kinds = [choice.kind for choice in options.choices]
-        return kinds.index(kind) if kind in kinds else 0
+    def _of_kind(options: _Options, kind: str) -> list[int]:
+        """Choices of a table that are of the kind and leave its exchange; else its first."""
+        found = [
+            c
+            for c, choice in enumerate(options.choices)
+            if choice.kind == kind and choice.exchange is None
+        ]
+        return found or [0]
 
     def _least_work(self, beside: bool) -> list[list[int]]:
         """Of each table the choices of the kind that is least work for all devices together: what
@@ -132,41 +146,38 @@ class Search:
     def _greedy(self, order: list[int], allowed: list[list[int]] | None = None) -> list[int]:
         """Table after table what costs least with those before it."""
         chosen = [0] * len(self._options)
-        seconds = np.zeros_like(self._options[0].seconds[0])
-        memory = np.zeros_like(self._options[0].bytes[0])
+        total = np.zeros_like(self._options[0].parts[0])
         for t in order:
             options = self._options[t]
             some = allowed[t] if allowed else slice(None)
-            values = self._values(seconds + options.seconds[some], memory + options.bytes[some])
+            values = self._values(total + options.parts[some])
             best = int(values.argmin()) if allowed is None else allowed[t][int(values.argmin())]
             chosen[t] = best
-            seconds = seconds + options.seconds[best]
-            memory = memory + options.bytes[best]
+            total = total + options.parts[best]
         return chosen
 
-    def _improved(self, start: list[int]) -> list[int]:
+    def _improved(self, start: list[int], *, pairs: bool = True) -> list[int]:
         """Until no change of a table, and of two where there are few, makes it less."""
         chosen = list(start)
         for _ in range(_ROUNDS):
             changed = self._change_one(chosen)
-            if not changed and not self._change_two(chosen):
+            if not changed and not (pairs and self._change_two(chosen)):
                 break
         return chosen
 
     def _change_one(self, chosen: list[int]) -> bool:
-        seconds, memory = self._sums(chosen)
-        value = float(self._values(seconds[None], memory[None])[0])
+        total = self._sum(chosen)
+        value = float(self._values(total[None])[0])
         changed = False
         for t, options in enumerate(self._options):
             if len(options.choices) == 1:
                 continue
-            rest = seconds - options.seconds[chosen[t]]
-            room = memory - options.bytes[chosen[t]]
-            values = self._values(rest + options.seconds, room + options.bytes)
+            rest = total - options.parts[chosen[t]]
+            values = self._values(rest + options.parts)
             best = int(values.argmin())
             if values[best] < value * (1 - 1e-9):
                 chosen[t], value, changed = best, float(values[best]), True
-                seconds, memory = rest + options.seconds[best], room + options.bytes[best]
+                total = rest + options.parts[best]
         return changed
 
     def _change_two(self, chosen: list[int]) -> bool:
@@ -174,16 +185,12 @@ class Search:
         if sum(sizes) ** 2 > _PAIRS:
             return False
         value = self.value(chosen)
-        seconds, memory = self._sums(chosen)
+        total = self._sum(chosen)
         for a, first in enumerate(self._options):
             for b in range(a + 1, len(self._options)):
                 second = self._options[b]
-                rest = seconds - first.seconds[chosen[a]] - second.seconds[chosen[b]]
-                room = memory - first.bytes[chosen[a]] - second.bytes[chosen[b]]
-                values = self._values(
-                    rest + first.seconds[:, None] + second.seconds[None],
-                    room + first.bytes[:, None] + second.bytes[None],
-                )
+                rest = total - first.parts[chosen[a]] - second.parts[chosen[b]]
+                values = self._values(rest + first.parts[:, None] + second.parts[None])
                 best = np.unravel_index(int(values.argmin()), values.shape)
                 if values[best] < value * (1 - 1e-9):
                     chosen[a], chosen[b] = int(best[0]), int(best[1])

@@ -10,6 +10,8 @@ from hugectr.plan.tiers import Tiers
 
 #: Placements that a planner chooses among, as the core calls them.
 KINDS = ("by_key", "by_slot", "one_device", "replicated", "by_column", "hybrid")
+#: How vectors travel: by the bytes of a batch, as sums of slots, or as distinct rows.
+EXCHANGES = ("auto", "pooled", "unique")
 #: Columns are dealt in packs of so many.
 PACK = 4
 #: Bytes of a row's key and of its places in the index.

@@ -10,7 +10,7 @@ from hugectr.plan.table_load import TableLoad
 #: Rows travel instead of sums where they are at most so much of the bytes (exchange "auto").
 _ROWS_WORTH = 0.75
 #: Bytes of a message to one device from which on it goes alone, not packed with others.
-LEAST_ALONE = 1 << 20
+LEAST_ALONE = 8 << 20
 #: Bytes of a number, by the type that layers read vectors in.
 NUMBER_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 #: By what a number travels as: its type, its bytes, and those of a scale that a vector has.
@@ -57,11 +57,13 @@ class Travel:
         back = self.row_gradient(table.wire, table.vec_size)
         return rows * (vector + back) <= _ROWS_WORTH * sums * 2 * vector
 
-    def each_way(self, table: TableLoad, rows: float, sums: float) -> tuple[float, float]:
+    def each_way(
+        self, table: TableLoad, rows: float, sums: float, as_rows: bool | None = None
+    ) -> tuple[float, float]:
         """Bytes forward and backward of so many rows, or of so many sums where those are not worth
-        it."""
+        it; ``as_rows``: which, where that is known."""
         vector = self.vector(table.wire, table.vec_size)
-        if self.as_rows(table, rows, sums):
+        if self.as_rows(table, rows, sums) if as_rows is None else as_rows:
             return rows * vector, rows * self.row_gradient(table.wire, table.vec_size)
         return sums * vector, sums * vector
 

@@ -20,6 +20,7 @@ from hugectr.base.arguments import (
 from hugectr.base.errors import rejected
 from hugectr.base.html_table import html_table
 from hugectr.base.keywords import named_keywords
+from hugectr.plan.table_load import EXCHANGES as EXCHANGES  # config reads it here
 from hugectr.spec.enums import Embedding_t, Regularizer_t
 from hugectr.spec.hybrid import HybridEmbeddingParam
 from hugectr.spec.initializers import InitialVectors, Uniform, check_initializer
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 MAX_VEC_SIZE = 1024
 COMBINERS = ("sum", "mean", "concat")
-EXCHANGES = ("auto", "pooled", "unique")
 #: What vectors are kept in -> bytes of a number.
 VECTOR_TYPES = {"float32": 4, "bfloat16": 2}
 

@@ -120,10 +120,9 @@ def test_an_interrupt_when_a_batch_ends_is_not_lost(bag, device):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_lets_go_of_a_collection(device):
+@pytest.mark.of_cpu  # a process with CUDA is not forked
+def test_a_forked_child_lets_go_of_a_collection():
     """As workers of a DataLoader whose garbage collector finds one; its threads are not there."""
-    if device.type == "cuda":
-        pytest.skip("a process with CUDA is not forked")
     gc.collect()
     gc.disable()
     try:

@@ -40,6 +40,18 @@ class TensorBag2 {
     r.row_stride = r.row_size();
     return r;
   }
+  /// The first n elements, (n).
+  TensorRef first(std::size_t n) const {
+    TensorRef r;
+    if (buffer_) {
+      r.data = place_.get_ptr(*buffer_);
+      r.dtype = scalar_type_;
+      r.device = place_.device();
+    }
+    r.shape.resize(1, n);
+    r.row_stride = 1;
+    return r;
+  }
 
  private:
   Shape dimensions_;

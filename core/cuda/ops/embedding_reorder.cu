@@ -90,17 +90,22 @@ struct Move {
         in_blocks(op.dblocks),
         devices(static_cast<std::size_t>(op.device_count)) {}
 
-  // Bytes of an element, and whether 16 of them move at once.
-  std::pair<std::size_t, bool> kind() const {
+  // Bytes of an element, and how many bytes move at once: 16, or 8 where vectors of 8 lie among
+  // wider ones, or an element.
+  std::pair<std::size_t, std::size_t> kind() const {
     const std::size_t size = size_of(in_slots.dtype);
-    const bool wide = size == 4 ? fits<std::uint32_t>() : fits<std::uint16_t>();
-    return {size, wide};
+    return {size, size == 4 ? widest<std::uint32_t>() : widest<std::uint16_t>()};
   }
 
  private:
   template <class Bits>
+  std::size_t widest() const {
+    if (fits<Bits, 16>()) return 16;
+    return fits<Bits, 8>() ? 8 : sizeof(Bits);
+  }
+  template <class Bits, int kBytes>
   bool fits() const {
-    constexpr int kWide = 16 / sizeof(Bits);
+    constexpr int kWide = kBytes / sizeof(Bits);
     return in_slots.shape[2] % kWide == 0 &&
            packs_fit(static_cast<Bits*>(in_slots.data), in_slots.row_stride, kWide) &&
            packs_fit(static_cast<Bits*>(in_blocks.data), 0, kWide);
@@ -109,14 +114,15 @@ struct Move {
 
 /// Calls f.operator()<Bits, W>().
 template <class F>
-void with_kind(const std::pair<std::size_t, bool>& kind, const F& f) {
+void with_kind(const std::pair<std::size_t, std::size_t>& kind, const F& f) {
   if (kind.first == 4) {
-    kind.second ? f.template operator()<std::uint32_t, 4>()
-                : f.template operator()<std::uint32_t, 1>();
-  } else {
-    kind.second ? f.template operator()<std::uint16_t, 8>()
-                : f.template operator()<std::uint16_t, 1>();
+    if (kind.second == 16) return f.template operator()<std::uint32_t, 4>();
+    if (kind.second == 8) return f.template operator()<std::uint32_t, 2>();
+    return f.template operator()<std::uint32_t, 1>();
   }
+  if (kind.second == 16) return f.template operator()<std::uint16_t, 8>();
+  if (kind.second == 8) return f.template operator()<std::uint16_t, 4>();
+  return f.template operator()<std::uint16_t, 1>();
 }
 
 template <class Op, bool kForward>
@@ -132,7 +138,7 @@ void reorder(const OpContext& context, const Op& op) {
 
 template <class Op, bool kForward>
 void reorder_many(const OpContext& context, const Several<Op>& several) {
-  std::map<std::pair<std::size_t, bool>, std::vector<Move>> alike;
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<Move>> alike;
   for (const Op& op : several.ops) {
     const Move move(op);
     if (move.in_slots.size() > 0) alike[move.kind()].push_back(move);

@@ -7,10 +7,10 @@ from oracle.tables import around, strided
 from hugectr import _core
 
 
-@pytest.mark.parametrize("pad", [0, 3, 8])
+@pytest.mark.parametrize("pad", [0, 3, 4, 8])
 @pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
 @pytest.mark.parametrize("devices", [1, 2, 3, 8])
-@pytest.mark.parametrize("d", [1, 6, 16, 40])
+@pytest.mark.parametrize("d", [1, 4, 6, 16, 40])
 def test_embedding_reorder(rng, d, devices, real, pad):
     """Bits move: device r's block holds slots r, r + N, ... of every sample."""
     samples, slots = 29, 5

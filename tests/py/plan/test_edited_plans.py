@@ -33,6 +33,10 @@ def plan_of(**changes) -> dict:
             plan_of(devices=4, table={"bytes": [1, 2]}),
             r"tables\[0\].bytes: found '2 numbers', allowed: one for each of 4 devices",
         ),
+        (
+            plan_of(table={"exchange": "rows"}),
+            r"tables\[0\].exchange: found 'rows', allowed: 'auto', 'pooled'",
+        ),
     ],
 )
 def test_fields_that_a_plan_has_not_are_refused(found, says):
@@ -45,6 +49,19 @@ def test_a_file_need_not_say_how_many_devices():
     assert (plan.devices, plan.bytes) == (0, ())
     assert "emb" in str(plan)
     assert plan_of_json(plan_of(table={"bytes": [1, 2]}), "plan").bytes == (1, 2)
+
+
+@pytest.mark.parametrize("exchange", [None, "auto", "pooled", "unique"])
+@pytest.mark.parametrize("own", ["auto", "unique"])
+def test_a_plan_may_say_how_vectors_travel(own, exchange, tmp_path):
+    table = {} if exchange is None else {"exchange": exchange}
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan_of(table=table)))
+    assert plan_of_json(json.loads(file.read_text()), "plan").tables[0].exchange == exchange
+    model = model_of(keys_of(512, 100), 2, megabytes=1, table={"exchange": own}, plan=str(file))
+    model.compile()
+    model.fit(max_iter=1)
+    assert model._graph.to_spec()["embeddings"][0]["exchange"] == (exchange or own)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ REQUIRED = {"copy": 1e12, "keys": 1e10, "links": [[1, 1e10]]}
 LINE = "not in this machine's file, taken as 0: "
 TABLE = TableLoad("a", 10**6, 16)
 #: What several devices alone have.
-BETWEEN = "asking, asking_table, asked_keys, message"
+BETWEEN = "asking, asking_table, asked_keys, message, sums"
 
 
 def machine_of(folder, **more):

@@ -27,7 +27,7 @@ import hugectr
 from hugectr.model.placing import predict
 from hugectr.plan import PlacementPlan
 from hugectr.plan.cost import CostModel
-from hugectr.plan.job import Choice, Job, choices_of
+from hugectr.plan.job import Choice, Job, asks, choices_of
 from hugectr.plan.machine import read_machine
 from hugectr.plan.picture import plan_page
 from hugectr.plan.placements import FORMAT
@@ -61,23 +61,26 @@ def random_loads(rng: np.random.Generator, count: int) -> list[TableLoad]:
     return loads
 
 
-def printed_step(model: CostModel, seconds: np.ndarray) -> np.ndarray:
-    """Whole steps by the line of docs/placement.md, of phases (..., phases, devices): all but plan
-    and moves, and of what these move a share; or plan and moves, where they are longer."""
-    phases = (seconds + model.fixed()).max(axis=-1)
-    fixed = model.fixed()[[0, 5], 0].sum()
-    beside, rest = phases[..., 0] + phases[..., 5], phases[..., 1:5].sum(axis=-1)
+def printed_step(model: CostModel, seconds: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Whole steps by the line of docs/placement.md, of phases (..., phases, 2 devices): all but
+    plan and moves, and of what these move a share; or plan and moves, where they are longer."""
+    asking = (model.fixed(True) - model.fixed(False))[0, 0] * asked
+    phases = (seconds + model.fixed(False)).max(axis=-1)
+    fixed = model.fixed(False)[[0, 5], 0].sum() + asking
+    beside, rest = phases[..., 0] + phases[..., 5] + asking, phases[..., 1:5].sum(axis=-1)
     moved = model.job.machine.beside * (beside - fixed)
     return np.maximum(beside, rest + model.job.dense + moved)
 
 
 def brute_force(model: CostModel, loads: list[TableLoad]) -> float:
     """The shortest whole step of all combinations."""
-    sums = np.zeros((1, *model.fixed().shape))
+    sums, asked = np.zeros((1, *model.fixed(False).shape)), np.zeros(1, bool)
     for load in loads:
-        each = np.stack([model.cost(load, c).seconds for c in choices_of(load, model.job)])
+        choices = choices_of(load, model.job)
+        each = np.stack([model.cost(load, c).seconds for c in choices])
         sums = (sums[:, None] + each).reshape(-1, *each.shape[1:])
-    return float(printed_step(model, sums).min())
+        asked = (asked[:, None] | np.array([asks(load, c) for c in choices])).reshape(-1)
+    return float(printed_step(model, sums, asked).min())
 
 
 @pytest.mark.parametrize("dense", [0.0, 2e-4, 1e-2])
@@ -91,14 +94,11 @@ def test_near_brute_force_on_small_cases(seed, machine, dense):
     job = Job(devices, 4096 * devices, rates, "bfloat16", dense=dense)
     model = CostModel(job, loads)
     chosen = Search(model, loads).best()
-    found = float(
-        printed_step(
-            model,
-            np.sum([model.cost(t, c).seconds for t, c in zip(loads, chosen, strict=True)], axis=0),
-        )
-    )
+    both = list(zip(loads, chosen, strict=True))
+    seconds = np.sum([model.cost(t, c).seconds for t, c in both], axis=0)
+    found = float(printed_step(model, seconds, np.array(any(asks(t, c) for t, c in both))))
     # Beyond what there is wherever tables lie, which would hide what is lost.
-    least = dense + model.fixed()[1:5, 0].sum()
+    least = dense + model.fixed(False)[1:5, 0].sum()
     assert found - least <= 1.03 * (brute_force(model, loads) - least)
     plan = plan_placements(job, loads)
     np.testing.assert_allclose(plan.training_ms, 1e3 * found, rtol=1e-5, atol=1e-5)
@@ -136,6 +136,31 @@ def test_what_is_given_stays(rng):
     plan = plan_placements(Job(4, 8192, read_machine()), loads, fixed)
     assert (plan.tables[1].kind, plan.tables[1].device) == ("one_device", 2)
     assert plan.tables[3].kind == "replicated"
+
+
+def test_a_table_that_says_how_its_vectors_travel_keeps_it():
+    """Others may have their sums travel, where they would be asked for rows."""
+    job, load = Job(2, 8192, read_machine()), TableLoad("t", 1000, 16)
+    pooled = [choice.kind for choice in choices_of(load, job) if choice.exchange == "pooled"]
+    assert pooled == ["by_key", "by_slot", "one_device", "one_device"]
+    for exchange in ("pooled", "unique"):
+        own = choices_of(replace(load, exchange=exchange), job)
+        assert all(choice.exchange is None for choice in own)
+        assert [asks(replace(load, exchange=exchange), c) for c in own if c.kind == "by_key"] == [
+            exchange == "unique"
+        ]
+    assert all(choice.exchange is None for choice in choices_of(load, Job(1, 8192, read_machine())))
+
+
+def test_a_plan_of_many_tables_does_without_asking_where_that_is_shorter():
+    """What asking takes once is saved by no table alone."""
+    rates = replace(read_machine("h200"), asking=1.0, asking_table=0.0, memory=0)
+    loads = [
+        TableLoad(f"t{i}", 10_000, 16, 1, 1.0, 0.01, 0.02, kinds=("by_key",)) for i in range(5)
+    ]
+    plan = plan_placements(Job(2, 8192, rates), loads)
+    assert [table.exchange for table in plan.tables] == ["pooled"] * 5
+    assert plan.training_ms < 10 < plan.uniform_ms["by_key"]
 
 
 def test_a_plan_is_a_file_that_can_be_edited(rng, tmp_path):
@@ -432,3 +457,11 @@ def test_by_slot_of_a_plan_has_room_for_the_slots_of_the_fullest_device(tmp_path
     model.set_table_rows("t", numbers, np.zeros((most, 4), np.float32), np.zeros(most, np.int64))
     with pytest.raises(hugectr.OutOfMemory):
         model.set_table_rows("t", [10**6], np.zeros((1, 4), np.float32), [0])
+
+
+def test_tables_without_a_device_are_predicted_where_they_will_lie():
+    tables = [replace(table, placement="one_device") for table in random_tables(7)]
+    model = make_model(tables, [[0, 1]])
+    predicted = {table.name: table.device for table in predict(model._graph, "cpu").tables}
+    assert predicted == model._graph.table_devices()
+    assert set(predicted.values()) == {0, 1}, "dealt"

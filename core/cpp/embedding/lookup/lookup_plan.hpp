@@ -45,12 +45,7 @@ struct TablePlan {
   /// A little more than asked for, so that batches of varying size settle soon.
   static std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
   /// The first n elements of a buffer.
-  static TensorRef first(const TensorBag2& bag, std::size_t n) {
-    TensorRef ref = bag.ref();
-    ref.shape = {n};
-    ref.row_stride = 1;
-    return ref;
-  }
+  static TensorRef first(const TensorBag2& bag, std::size_t n) { return bag.first(n); }
 
   std::size_t key_count() const { return own.keys.size(); }
   std::size_t bucket_count() const { return own.row_offsets.size() - 1; }

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a table costs where a choice puts it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+class Held:
+    """Bytes of rows.
+
+    Attributes
+    ----------
+    device, host, disk : array (devices,)
+        In memory of each device; and of the rows that it has, in host memory and on a disk.
+    lacking : float
+        Bytes that the table's own budgets are too small by: of host and disk for its rows, of the
+        device for the distinct rows of two batches.
+    """
+
+    def __init__(self, devices: int) -> None:
+        self.device, self.host, self.disk = np.zeros((3, devices))
+        self.lacking = 0.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a choice costs.
+
+    Attributes
+    ----------
+    seconds : array (phases, 2 * devices)
+        Of each device; where vectors are sent, of what it sends, and behind all devices of what
+        each gets: links go both ways at once.
+    held : Held
+        Of memory.
+    """
+
+    seconds: Array
+    held: Held
