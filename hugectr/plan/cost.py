@@ -81,8 +81,8 @@ class CostModel:
         self._laws: dict[tuple[float, float, float], MissedRows] = {}
 
     def fixed(self, asks: bool) -> Array:
-        """Seconds of each phase on each device wherever tables lie: kernels, what a collective takes
-        at least, and where devices ask each other for rows of any table, their waits."""
+        """Seconds of each phase on each device wherever tables lie: kernels, what a collective
+        takes at least, and where devices ask each other for rows of any table, their waits."""
         job, machine = self.job, self.job.machine
         seconds = np.zeros((len(PHASES), 2 * job.devices))
         if not self._sizes:
@@ -99,8 +99,8 @@ class CostModel:
         return seconds
 
     def whole_step(self, seconds: Array, asks: npt.NDArray[np.bool_] | bool) -> Array:
-        """Seconds of steps whose tables take so long in each phase, (..., phases, 2 * devices), beside
-        what is fixed; ``asks``: whether rows of some are asked for."""
+        """Seconds of steps whose tables take so long in each phase, (..., phases, 2 * devices),
+        beside what is fixed; ``asks``: whether rows of some are asked for."""
         phases, beside = (seconds + self._fixed).max(axis=-1), list(_BESIDE)
         asking = self._asking * np.asarray(asks, np.float64)
         planned = phases[..., beside].sum(axis=-1)
@@ -217,8 +217,8 @@ class CostModel:
         peers: float = 0.0,
         as_rows: bool = True,
     ) -> None:
-        """Bytes that a device (None: each) sends in forward, to or from so many others (0: all), and
-        those that come; in backward it is the other way round."""
+        """Bytes that a device (None: each) sends in forward, to or from so many others (0: all),
+        and those that come; in backward it is the other way round."""
         n = self.job.devices
         lanes: tuple[int | slice, ...] = (slice(n), slice(n, None)) if r is None else (r, n + r)
         others = peers or max(1, n - 1)

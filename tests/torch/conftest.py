@@ -22,10 +22,17 @@ def _seed():
 
 
 def pytest_collection_modifyitems(config, items):
-    """What means nothing beside CUDA is deselected there: a skip is a failure for ``.ci/gpu``."""
+    """What means nothing beside CUDA, or needs more GPUs than there are, is deselected there: a
+    skip is a failure for ``.ci/gpu``."""
     if os.environ.get("HUGECTR_TEST_DEVICE", "cpu") == "cpu":
         return
-    others = [item for item in items if item.get_closest_marker("of_cpu")]
+    there = torch.cuda.device_count()
+
+    def fits(item):
+        needed = max((mark.args[0] for mark in item.iter_markers("gpus")), default=1)
+        return not item.get_closest_marker("of_cpu") and needed <= there
+
+    others = [item for item in items if not fits(item)]
     if others:
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item not in others]
+        items[:] = [item for item in items if fits(item)]

@@ -13,6 +13,8 @@ from process_jobs import generator, job_device, run_job
 import hugectr
 import hugectr.torch as ht
 
+pytestmark = pytest.mark.gpus(2)
+
 TABLES = (("a", 4, "by_key"), ("b", 3, "by_slot"), ("c", 4, "replicated"))
 NAMES = [name for name, *_ in TABLES]
 

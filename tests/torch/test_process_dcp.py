@@ -10,6 +10,8 @@ from process_jobs import job_device, run_job
 import hugectr
 import hugectr.torch as ht
 
+pytestmark = pytest.mark.gpus(2)
+
 
 def model():
     adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)

@@ -4,12 +4,15 @@
 import atexit
 import weakref
 
+import pytest
 import torch
 import torch.distributed as dist
 from process_jobs import run_job
 
 import hugectr
 import hugectr.torch as ht
+
+pytestmark = pytest.mark.gpus(2)
 
 
 def gives_groups_back(folder):

@@ -17,6 +17,8 @@ import hugectr
 import hugectr.torch as ht
 from hugectr.torch import links
 
+pytestmark = pytest.mark.gpus(2)
+
 
 def refused(text, error, call, *arguments):
     with pytest.raises(error, match=text):

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """All ways to look up and to train on two processes, against one that has the batches of both."""
 
+import pytest
 import torch
 import torch.distributed as dist
 from process_jobs import generator, job_device, run_job
 
 import hugectr
 import hugectr.torch as ht
+
+pytestmark = pytest.mark.gpus(2)
 
 TABLES = [
     ("a", 4, ("a", "b"), "sum", "by_key"),

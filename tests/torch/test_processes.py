@@ -10,6 +10,8 @@ from torch_optimizers import optimizers
 
 import hugectr.torch as ht
 
+pytestmark = pytest.mark.gpus(2)
+
 ROWS, STEPS = 60, 100
 DIMS = {"item": 8, "user": 5, "shop": 3}
 

@@ -192,6 +192,7 @@ def train_on_processes(folder):
     assert counts["misses"] > 0
 
 
+@pytest.mark.gpus(2)
 def test_tiers_of_several_processes(tmp_path):
     run_job(train_on_processes, tmp_path)
 
