@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hugectr.base import log
+from hugectr.model.table_places import table_places
 from hugectr.spec.precision import warn_of_small_scale
 
 if TYPE_CHECKING:
@@ -25,15 +26,15 @@ def log_compiled(graph: Graph, device: str) -> None:
     for i in solver.vvgpu[0]:
         log.info(f"Device {i}: {'CPU (virtual device)' if device == 'cpu' else 'CUDA'}")
     log.info(f"num of DataReader workers: {graph.reader_params.num_workers}")
-    tables = zip(graph.embeddings, graph.to_spec()["embeddings"], strict=True)
-    for (embedding, spec), table in zip(tables, graph.session.tables(), strict=True):
+    places = table_places(graph, graph.session)
+    for embedding, spec in zip(graph.embeddings, graph.to_spec()["embeddings"], strict=True):
         name = embedding.sparse_embedding_name
         of_plan = spec["max_vocabulary_size_per_gpu"]  # where a plan places it
         own = 0 if graph.etc.is_used else embedding.rows_per_gpu
         rows = (own and of_plan) or own or "unbounded"
         log.info(f"max_vocabulary_size_per_gpu_={rows} ({name})")
-        if solver.num_devices > 1:
-            log.info(f"Embedding {name}: placed {table.placement()}")
+        if name in places:
+            log.info(f"Embedding {name}: placed {places[name]}")
     warn_of_small_scale(solver.loss_scale)
     if device == "cpu" and solver.use_mixed_precision:
         log.warning(

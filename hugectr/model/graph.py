@@ -18,6 +18,7 @@ from hugectr.model.placing import Planned, frequent_of, placements_of, rows_of_p
 from hugectr.model.same_model import same_model, same_plan
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.model.table_memory import memory_of_tables
+from hugectr.model.table_places import text_of_places
 from hugectr.plan.balance import spread
 from hugectr.plan.placements import PlacementPlan
 from hugectr.processes.group import ProcessGroup
@@ -301,9 +302,8 @@ class Graph:
 
     def _placement(self, table: SparseEmbedding) -> Placement | None:
         name = table.sparse_embedding_name
-        planned = (self._planned or {}).get(name)
-        if planned is not None:
-            return planned.placement
+        if name in (self._planned or {}):
+            return (self._planned or {})[name].placement
         if table.placement is None and not self._frequent.get(name):
             return None  # a Hybrid without frequent keys, or on one device: by key
         return table.placement_of_type
@@ -322,12 +322,10 @@ class Graph:
             spec["placement"] = placement.kind
             spec["placement_device"] = devices.get(name, placement.device or 0)
             spec["frequent"] = self._frequent.get(name, placement.frequent or [])
-        planned = (self._planned or {}).get(name)
-        if planned is not None:
-            slots = self._slots(embedding)
-            rows = rows_of_plan(embedding, planned.placement.kind, self.solver, slots)
+        if placement is not None and name in (self._planned or {}):
+            rows = rows_of_plan(embedding, placement.kind, self.solver, self._slots(embedding))
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
-            spec["exchange"] = planned.exchange or spec["exchange"]
+            spec["exchange"] = self.exchange_of(embedding)
         spec["wire"] = embedding.wire or self.solver.wire or "own"
         if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": 0}
@@ -343,8 +341,14 @@ class Graph:
         return self._session
 
     def summary(self) -> None:
-        """Print a table of the layers: type, inputs, outputs, output shapes."""
-        print(format_summary(self.layer_summary()))
+        """Print a table of the layers: type, inputs, outputs, output shapes. Of a compiled model on
+        several devices also where each table lies."""
+        print(format_summary(self.layer_summary()) + text_of_places(self, self._session))
+
+    def exchange_of(self, table: SparseEmbedding) -> str:
+        """How its vectors travel, by a plan or by itself."""
+        planned = (self._planned or {}).get(table.sparse_embedding_name)
+        return (planned.exchange if planned is not None else None) or table.exchange
 
     def layer_summary(self) -> list[LayerSummary]:
         """The rows of ``summary``: type, inputs, outputs, output shapes (None is the batch).

@@ -20,7 +20,7 @@ from hugectr.model.network_time import network_seconds
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.job import Choice, Job
 from hugectr.plan.machine import Machine, machine_named, read_machine
-from hugectr.plan.placements import PlacementPlan
+from hugectr.plan.placements import PlacementPlan, TablePlacement
 from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.planning import plan_placements
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad, guessed_rows
@@ -86,7 +86,7 @@ def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[st
         if one.placement is not None
     }
     placed = {
-        table.name: Planned(Placement(table.kind, table.device), table.exchange)
+        table.name: Planned(_placement(table, own.get(table.name)), table.exchange)
         for table in plan.tables
     }
     if wanted == "auto":
@@ -94,6 +94,12 @@ def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[st
         return {name: found for name, found in placed.items() if name not in own}
     _say_what_differs(plan, placed, own, graph.solver.num_devices)
     return placed
+
+
+def _placement(table: TablePlacement, own: Placement | None) -> Placement:
+    """A plan names no frequent keys: a hybrid has those that the table itself names."""
+    frequent = own.frequent if own is not None and table.kind == own.kind == "hybrid" else None
+    return Placement(table.kind, table.device, frequent)
 
 
 def _say_what_differs(

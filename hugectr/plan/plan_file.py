@@ -110,8 +110,7 @@ def _table(where: str, found: object) -> TablePlacement:
     if "frequent" in found:
         raise InvalidArgument(
             f"{where}.frequent: a plan names no frequent keys: they are counted when the model is "
-            "compiled; the table's own Placement('hybrid', frequent=[...]) names them, without a "
-            "plan or with plan='auto'"
+            "compiled, or the table's own Placement('hybrid', frequent=[...]) names them"
         )
     _check_fields(where, found, _TABLE_FIELDS)
     kind = check_choice(f"{where}.kind", found.get("kind"), KINDS)

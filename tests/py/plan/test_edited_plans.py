@@ -9,6 +9,7 @@ import logging
 import pytest
 from plan.planned_models import keys_of, model_of
 
+import hugectr
 from hugectr import InvalidArgument
 from hugectr.plan.placements import FORMAT
 from hugectr.plan.plan_file import plan_of_json
@@ -109,3 +110,28 @@ def test_memory_above_a_proposal_says_whose_it_is(plan, says, tmp_path):
     said = f"memory of {says.replace('PATH', str(file))}:"
     assert str(model.plan(machine="cpu")).splitlines()[0] == said
     assert not str(model.plan()).startswith("memory of")
+
+
+def test_a_hybrid_of_a_plan_has_the_frequent_keys_that_the_table_names(tmp_path):
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan_of(table={"kind": "hybrid"})))
+    own = hugectr.Placement("hybrid", frequent=[3, 1])
+    for placement, frequent in ((own, [1, 3]), (None, None), ("by_key", None)):
+        table = {"placement": placement}
+        model = model_of(keys_of(512, 100), 2, megabytes=1, table=table, plan=str(file))
+        model._graph.place_tables()
+        found = model._graph.to_spec()["embeddings"][0]
+        assert found["placement"] == "hybrid"
+        assert frequent is None or list(found["frequent"]) == frequent
+
+
+def test_a_compiled_model_says_where_its_tables_lie(tmp_path, capsys):
+    file = tmp_path / "plan.json"
+    planned = {"kind": "one_device", "device": 1, "exchange": "pooled"}
+    file.write_text(json.dumps(plan_of(table=planned)))
+    model = model_of(keys_of(512, 100), 2, megabytes=1, plan=str(file))
+    model.summary()
+    assert "one_device" not in capsys.readouterr().out, "not placed yet"
+    model.compile()
+    model.summary()
+    assert capsys.readouterr().out.splitlines()[-1] == "emb  one_device pooled"
