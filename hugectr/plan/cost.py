@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -108,6 +109,23 @@ class CostModel:
         fixed = asking + self._fixed[beside, 0].sum()
         machine = self.job.machine
         return whole_step(planned + asking, rest, fixed, self.job.dense, machine.beside)
+
+    def costs(self, table: TableLoad, choices: Sequence[Choice]) -> list[Cost]:
+        """Of one table at each of these places."""
+        on_first: dict[str | None, Cost] = {}  # devices are alike, and most choices one of them
+        found = []
+        for choice in choices:
+            if choice.kind != "one_device":
+                found.append(self.cost(table, choice))
+                continue
+            if choice.exchange not in on_first:
+                on_first[choice.exchange] = self.cost(
+                    table, Choice(choice.kind, 0, choice.exchange)
+                )
+            order = np.arange(self.job.devices)
+            order[[0, choice.device]] = choice.device, 0
+            found.append(on_first[choice.exchange].elsewhere(order))
+        return found
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place."""
@@ -316,9 +334,9 @@ class CostModel:
             self._rows_go(t, out, r, own * n)
             self._rows_come(t, out)
         there, back = self._travel.each_way(t, own, sums, as_rows)
-        for other in range(n):
-            if other != r:
-                self._send(out, other, (0.0, 0.0), (there, back), 1.0, as_rows)
+        others = np.delete(np.arange(n), r)
+        out[_FORWARD, n + others] += self._seconds(there, self._link, 1.0, as_rows)
+        out[_BACKWARD, others] += self._seconds(back, self._link_back, 1.0, as_rows)
         all_of_them = (n - 1) * there, (n - 1) * back
         self._send(out, r, all_of_them, (0.0, 0.0), as_rows=as_rows)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hugectr.plan.machine import Machine
 from hugectr.plan.table_load import TableLoad, column_devices
@@ -62,7 +62,7 @@ def choices_of(table: TableLoad, job: Job) -> list[Choice]:
     choices = _placements_of(table, job)
     if job.devices == 1 or table.exchange != "auto":
         return choices
-    pooled = [replace(one, exchange="pooled") for one in choices if one.kind in _ASKING]
+    pooled = [Choice(one.kind, one.device, "pooled") for one in choices if one.kind in _ASKING]
     return choices + pooled
 
 

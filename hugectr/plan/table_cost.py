@@ -27,6 +27,17 @@ class Held:
         self.device, self.host, self.disk = np.zeros((3, devices))
         self.lacking = 0.0
 
+    def elsewhere(self, order: npt.NDArray[np.intp]) -> Held:
+        """The same with the devices in this order."""
+        found = Held(0)
+        found.device, found.host, found.disk = (
+            self.device[order],
+            self.host[order],
+            self.disk[order],
+        )
+        found.lacking = self.lacking
+        return found
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -43,3 +54,8 @@ class Cost:
 
     seconds: Array
     held: Held
+
+    def elsewhere(self, order: npt.NDArray[np.intp]) -> Cost:
+        """The same with the devices in this order."""
+        lanes = np.concatenate([order, len(order) + order])
+        return Cost(self.seconds[:, lanes], self.held.elsewhere(order))
