@@ -112,19 +112,15 @@ class CostModel:
 
     def costs(self, table: TableLoad, choices: Sequence[Choice]) -> list[Cost]:
         """Of one table at each of these places."""
-        on_first: dict[str | None, Cost] = {}  # devices are alike, and most choices one of them
+        done: dict[Choice, Cost] = {}
         found = []
         for choice in choices:
-            if choice.kind != "one_device":
-                found.append(self.cost(table, choice))
-                continue
-            if choice.exchange not in on_first:
-                on_first[choice.exchange] = self.cost(
-                    table, Choice(choice.kind, 0, choice.exchange)
-                )
+            alike = Choice(choice.kind, 0, choice.exchange)  # devices are, and most choices one
+            if alike not in done:
+                done[alike] = self.cost(table, alike)
             order = np.arange(self.job.devices)
             order[[0, choice.device]] = choice.device, 0
-            found.append(on_first[choice.exchange].elsewhere(order))
+            found.append(done[alike].elsewhere(order) if choice.device else done[alike])
         return found
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
