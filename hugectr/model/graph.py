@@ -14,7 +14,8 @@ from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
 from hugectr.model.compiled_log import log_compiled
-from hugectr.model.placing import Planned, frequent_of, placements_of, rows_of_plan
+from hugectr.model.placing import frequent_of, placements_of, rows_of_plan
+from hugectr.model.planned import Planned
 from hugectr.model.same_model import same_model, same_plan
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.model.table_memory import memory_of_tables
@@ -88,7 +89,7 @@ class Graph:
         self.unusable = ""
         self._turn = turn
         self._session: _core.Session | None = None
-        self._planned: dict[str, Planned] | None = None
+        self._planned: Mapping[str, Planned] | None = None
         self._frequent: dict[str, list[int]] = {}
 
     @property
@@ -262,8 +263,7 @@ class Graph:
         """The graph as this plan places it, where nothing has been placed yet; else itself."""
         if self._planned is not None:
             return self
-        placed = copy(self)
-        placed.place_tables(plan)
+        (placed := copy(self)).place_tables(plan)
         return placed
 
     def to_spec(self) -> _core.ModelSpec:
@@ -288,7 +288,7 @@ class Graph:
         }
 
     def table_devices(self) -> dict[str, int]:
-        """Of the tables that lie on one device each: their own, or the one with the least work."""
+        """Of tables that lie on one device each: their own, or the one with the least work."""
         work, given = {}, {}
         for table in self.embeddings:
             name, placement = table.sparse_embedding_name, self._placement(table)
@@ -301,10 +301,9 @@ class Graph:
         return spread(work, given, self.solver.num_devices)
 
     def _placement(self, table: SparseEmbedding) -> Placement | None:
-        name = table.sparse_embedding_name
-        if name in (self._planned or {}):
-            return (self._planned or {})[name].placement
-        if table.placement is None and not self._frequent.get(name):
+        if (planned := self._plan_of(table).placement) is not None:
+            return planned
+        if table.placement is None and not self._frequent.get(table.sparse_embedding_name):
             return None  # a Hybrid without frequent keys, or on one device: by key
         return table.placement_of_type
 
@@ -322,10 +321,10 @@ class Graph:
             spec["placement"] = placement.kind
             spec["placement_device"] = devices.get(name, placement.device or 0)
             spec["frequent"] = self._frequent.get(name, placement.frequent or [])
-        if placement is not None and name in (self._planned or {}):
+        if placement is not None and self._plan_of(embedding).placement is not None:
             rows = rows_of_plan(embedding, placement.kind, self.solver, self._slots(embedding))
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
-            spec["exchange"] = self.exchange_of(embedding)
+        spec["exchange"] = self.exchange_of(embedding)
         spec["wire"] = embedding.wire or self.solver.wire or "own"
         if self.etc.is_used:  # v3's budget is that of a pass; here the table keeps all of them
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": 0}
@@ -341,14 +340,15 @@ class Graph:
         return self._session
 
     def summary(self) -> None:
-        """Print a table of the layers: type, inputs, outputs, output shapes. Of a compiled model on
-        several devices also where each table lies."""
+        """Print the layers: type, inputs, outputs, shapes; compiled, where tables lie, too."""
         print(format_summary(self.layer_summary()) + text_of_places(self, self._session))
 
     def exchange_of(self, table: SparseEmbedding) -> str:
         """How its vectors travel, by a plan or by itself."""
-        planned = (self._planned or {}).get(table.sparse_embedding_name)
-        return (planned.exchange if planned is not None else None) or table.exchange
+        return self._plan_of(table).exchange or table.exchange
+
+    def _plan_of(self, table: SparseEmbedding) -> Planned:
+        return (self._planned or {}).get(table.sparse_embedding_name, Planned(None))
 
     def layer_summary(self) -> list[LayerSummary]:
         """The rows of ``summary``: type, inputs, outputs, output shapes (None is the batch).

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,10 +17,11 @@ from hugectr.data.file_samples import first_file_samples
 from hugectr.data.inspect_columns import RawShape
 from hugectr.model.calibration import Keys, frequent_keys
 from hugectr.model.network_time import network_seconds
+from hugectr.model.planned import Planned, placement_of, say_what_differs
 from hugectr.model.table_memory import memory_of_tables
 from hugectr.plan.job import Choice, Job
 from hugectr.plan.machine import Machine, machine_named, read_machine
-from hugectr.plan.placements import PlacementPlan, TablePlacement
+from hugectr.plan.placements import PlacementPlan
 from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.planning import plan_placements
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad, guessed_rows
@@ -29,7 +30,6 @@ from hugectr.processes.agreement import from_root
 from hugectr.spec.embedding import VECTOR_TYPES, SparseEmbedding
 from hugectr.spec.enums import DataReaderType_t
 from hugectr.spec.optimizer import state_widths
-from hugectr.spec.placement import Placement
 from hugectr.spec.solver import Solver
 
 if TYPE_CHECKING:
@@ -39,21 +39,6 @@ if TYPE_CHECKING:
 SAMPLES = 65536
 #: Rows of a table that nobody knows the size of, for each that its samples have.
 _UNSEEN = 20
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What a plan says of a table.
-
-    Attributes
-    ----------
-    placement : Placement
-    exchange : str or None
-        None: the table's own.
-    """
-
-    placement: Placement
-    exchange: str | None = None
 
 
 def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[str, Planned]:
@@ -86,41 +71,18 @@ def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[st
         if one.placement is not None
     }
     placed = {
-        table.name: Planned(_placement(table, own.get(table.name)), table.exchange)
+        table.name: Planned(placement_of(table, own.get(table.name)), table.exchange)
         for table in plan.tables
     }
     if wanted == "auto":
         log.info(f"plan: {plan}")
-        return {name: found for name, found in placed.items() if name not in own}
-    _say_what_differs(plan, placed, own, graph.solver.num_devices)
+        mine = {
+            name: replace(found, placement=None) if name in own else found
+            for name, found in placed.items()
+        }
+        return {name: found for name, found in mine.items() if found != Planned(None)}
+    say_what_differs(plan, placed, graph.embeddings, graph.solver.num_devices)
     return placed
-
-
-def _placement(table: TablePlacement, own: Placement | None) -> Placement:
-    """A plan names no frequent keys: a hybrid has those that the table itself names."""
-    frequent = own.frequent if own is not None and table.kind == own.kind == "hybrid" else None
-    return Placement(table.kind, table.device, frequent)
-
-
-def _say_what_differs(
-    plan: PlacementPlan,
-    placed: Mapping[str, Planned],
-    own: Mapping[str, Placement],
-    devices: int,
-) -> None:
-    """Of a plan that was not made for this model as it is."""
-    if plan.devices not in (0, devices):
-        log.warning(
-            f"plan: it was made for {plan.devices} devices, the job has {devices}: it places the "
-            f"tables all the same; hugectr model plan --devices {devices} makes one for them"
-        )
-    others = [
-        f"{name!r} {placed[name].placement} (not {given})"
-        for name, given in own.items()
-        if placed[name].placement != given
-    ]
-    if others:
-        log.info(f"plan: it goes before placements that tables have: {', '.join(others)}")
 
 
 def frequent_of(graph: Graph, placed: Mapping[str, Planned]) -> dict[str, list[int]]:
@@ -134,7 +96,8 @@ def frequent_of(graph: Graph, placed: Mapping[str, Planned]) -> dict[str, list[i
     wanted = {}
     for one in graph.embeddings:
         planned = placed.get(one.sparse_embedding_name)
-        placement = one.placement_of_type if planned is None else planned.placement
+        placement = planned.placement if planned is not None else None
+        placement = placement or one.placement_of_type
         if placement is not None and placement.kind == "hybrid" and placement.frequent is None:
             wanted[one.sparse_embedding_name] = one
     if not wanted or graph.solver.num_devices == 1:

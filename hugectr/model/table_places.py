@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from hugectr import _core
     from hugectr.model.graph import Graph
 
+#: Placements whose vectors travel in one way, whatever a table's exchange is.
+_ONE_WAY = ("replicated", "by_column")
+
 
 def table_places(graph: Graph, session: _core.Session | None) -> dict[str, str]:
     """How tables are placed, and how their vectors travel where that is not found out batch by
@@ -17,9 +20,9 @@ def table_places(graph: Graph, session: _core.Session | None) -> dict[str, str]:
         return {}
     found = {}
     for table, embedding in zip(session.tables(), graph.embeddings, strict=True):
-        exchange = graph.exchange_of(embedding)
-        travels = "" if exchange == "auto" else f" {exchange}"
-        found[embedding.sparse_embedding_name] = table.placement() + travels
+        placed, exchange = table.placement(), graph.exchange_of(embedding)
+        travels = "" if exchange == "auto" or placed in _ONE_WAY else f" {exchange}"
+        found[embedding.sparse_embedding_name] = placed + travels
     return found
 
 

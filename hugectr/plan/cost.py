@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.plan.job import Choice, Job
+from hugectr.plan.job import Choice, Job, asks
 from hugectr.plan.table_cost import Array, Cost, Held
 from hugectr.plan.table_load import INDEX, TableLoad, column_devices
 from hugectr.plan.tiers import DISK_INDEX, GROUP, PLACE, ROW, ROW_OVER_DISK, STAGED_KEY, MissedRows
@@ -112,12 +112,10 @@ class CostModel:
 
     def costs(self, table: TableLoad, choices: Sequence[Choice]) -> list[Cost]:
         """Of one table at each of these places."""
-        done: dict[Choice, Cost] = {}
-        found = []
+        done, found = dict[Choice, Cost](), []
         for choice in choices:
             alike = Choice(choice.kind, 0, choice.exchange)  # devices are, and most choices one
-            if alike not in done:
-                done[alike] = self.cost(table, alike)
+            done[alike] = done.get(alike) or self.cost(table, alike)
             order = np.arange(self.job.devices)
             order[[0, choice.device]] = choice.device, 0
             found.append(done[alike].elsewhere(order) if choice.device else done[alike])
@@ -125,8 +123,8 @@ class CostModel:
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place."""
-        seconds = np.zeros((len(PHASES), 2 * self.job.devices))
-        held = Held(self.job.devices)
+        devices = self.job.devices
+        seconds, held = np.zeros((len(PHASES), 2 * devices)), Held(devices)
         if choice.exchange is not None:
             table = replace(table, exchange=choice.exchange)
         getattr(self, f"_{choice.kind}")(table, choice, seconds, held)
@@ -249,7 +247,7 @@ class CostModel:
     def _ask(self, t: TableLoad, out: Array, times: float = 1.0) -> None:
         """Keys go to the devices that have their rows, when a batch is planned."""
         job, machine = self.job, self.job.machine
-        if job.devices == 1 or t.exchange == "pooled":
+        if job.devices == 1:
             return
         keys = job.batch * t.keys / job.devices
         asked = times * keys / machine.asked_keys if machine.asked_keys else 0.0
@@ -261,9 +259,10 @@ class CostModel:
         whole = min(keys * t.distinct, float(t.rows))
         return whole, min(keys / self.job.devices * t.distinct_of_device, whole)
 
-    def _by_key(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
+    def _by_key(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
-        self._ask(t, out)
+        if asks(t, choice):
+            self._ask(t, out)
         self._lay(t, out, held, slice(None), 1 / n, keys=1 / n)
         rows, own = self._distinct(t)
         self._work(t, out, 1 / n, 1.0, rows / n)
@@ -288,9 +287,10 @@ class CostModel:
         """Keys of each device's samples are sorted by the rows that come."""
         out[_PLAN] += self.job.batch * t.keys / self.job.devices / self.job.machine.keys
 
-    def _by_slot(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
+    def _by_slot(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
-        self._ask(t, out)
+        if asks(t, choice):
+            self._ask(t, out)
         rows, own = self._distinct(t)
         travels = False
         for r in range(n):
@@ -323,7 +323,8 @@ class CostModel:
         self._work(t, out[:, r], 1.0, 1.0, rows)
         if n == 1:
             return
-        self._ask(t, out)
+        if asks(t, choice):
+            self._ask(t, out)
         sums = self.job.batch / n * t.slots
         as_rows = self._travel.as_rows(t, own, sums)
         if as_rows:

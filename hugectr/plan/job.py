@@ -53,13 +53,14 @@ def asks(table: TableLoad, choice: Choice) -> bool:
     return choice.kind != "by_column"
 
 
-def choices_of(table: TableLoad, job: Job) -> list[Choice]:
-    """Every placement that a table may have, and where it leaves that open, every exchange.
+def choices_of(table: TableLoad, job: Job, given: Choice | None = None) -> list[Choice]:
+    """Every placement that a table may have, or the given one; and where the table leaves that
+    open, every exchange.
 
     That sums travel may be worth more bytes: nobody asks for rows then, for which every batch's
     plan takes longer.
     """
-    choices = _placements_of(table, job)
+    choices = [given] if given else _placements_of(table, job)
     if job.devices == 1 or table.exchange != "auto":
         return choices
     pooled = [Choice(one.kind, one.device, "pooled") for one in choices if one.kind in _ASKING]

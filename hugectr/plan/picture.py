@@ -59,7 +59,7 @@ def plan_page(plan: PlacementPlan) -> str:
         f"<p>Predicted for {escape(plan.machine)}, global batch {plan.batchsize}: "
         f"a whole step of {plan.training_ms:.3f} ms. {key}</p>{no_room}{notes}{_bars(plan)}"
         f"<h2>Milliseconds a step</h2><table><tr><th>phase</th><th>ms</th>"
-        f"<th>of it wherever tables lie</th></tr>{phases}"
+        f"<th>of it launches and waits</th></tr>{phases}"
         f"<tr><th>tables in all</th><th>{plan.step_ms:.3f}</th></tr>"
         f"{dense}{whole}{measured}{others}</table>"
         f"<h2>Tables</h2>{_tables(plan.tables, list(plan.tiers))}</body></html>\n"

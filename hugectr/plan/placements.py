@@ -88,7 +88,8 @@ class PlacementPlan:
         Predicted milliseconds of the dense network: forward, backward and its optimizer; 0: not
         predicted.
     fixed_ms : dict of str to float
-        What of ``ms`` there is wherever tables lie: launches, and what collectives take at least.
+        What of ``ms`` is launches and waits, however much is moved: what collectives take at least,
+        and what asking for rows does once, where any table's are asked for.
     plan_share : float
         Of the time of planning without what is fixed, what the step beside it is longer by.
     lacking : tuple of str
@@ -262,7 +263,7 @@ class PlacementPlan:
         lines += [f"  note: {said}" for said in self.notes]
         for phase, ms in self.ms.items():
             fixed = self.fixed_ms.get(phase, 0.0)
-            beside = f", {fixed:.3f} of it wherever tables lie" if fixed else ""
+            beside = f", {fixed:.3f} of it launches and waits" if fixed else ""
             lines.append(f"  {phase.ljust(15)} {ms:8.3f} ms{beside}")
         lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
         if self.dense_ms:
@@ -286,7 +287,7 @@ class PlacementPlan:
         work = max(0.0, planned - fixed)
         if not self.plan_share:
             return f"{names} beside it"
-        without = f"{names} without what there is of it wherever tables lie"
+        without = f"{names} without launches and waits"
         longer = f"{self.plan_share:.0%} of {work:.3f} ms ({without})"
         return f"{names} beside it, which makes it longer by {longer}"
 

@@ -24,7 +24,7 @@ _FEW = 64
 #: Of what single changes have come to, so many go on in pairs.
 _BEST = 3
 #: Pairs of tables are moved together only where there are so few ways to do so.
-_PAIRS = 160_000
+_PAIRS = 350_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Search:
         self._options = []
         for table in tables:
             given = (fixed or {}).get(table.name)
-            choices = [given] if given else choices_of(table, model.job)
+            choices = choices_of(table, model.job, given)
             if not choices:
                 raise InvalidArgument(
                     f"plan: table {table.name!r} may be placed {list(table.kinds)}, none of which "

@@ -107,7 +107,8 @@ class SparseEmbedding:
         How vectors travel between devices in training: ``"pooled"``, the sums of whole slots, or
         ``"unique"``, each distinct row of a device's samples once (pooled where it is used; its
         gradient comes back as one sum). ``"auto"`` counts the bytes of each batch and takes
-        ``"unique"`` where it moves at most three quarters. Evaluation sends sums; so does a table
+        ``"unique"`` where it moves at most three quarters; a ``plan`` may say ``"pooled"`` instead.
+        Evaluation sends sums; so does a table
         placed by column, and says so once. Gradients of replicated rows travel by distinct row in
         any case. Results agree up to the rounding of what travels.
     wire : {"fp32", "bf16", "fp16", "fp8"}, optional

@@ -102,7 +102,7 @@ TEST(MessagePlan, BringsEveryBlockWhereItBelongs) {
   std::mt19937_64 random(seed);
   for (int turn = 0; turn < 60; ++turn) {
     const std::size_t size = 1 + random() % 5, calls = 1 + random() % 9;
-    const std::size_t most = turn % 20 == 0 ? MessagePlan::kSmall / 2 : 1 + random() % 200;
+    const std::size_t most = turn % 20 == 0 ? MessagePlan::kSmall / 16 : 1 + random() % 200;
     Exchange exchange(size, calls, most, random);
     std::vector<MessagePlan> plans;
     std::vector<std::vector<char>> memory(size);

@@ -89,7 +89,7 @@ def test_other_devices_and_placements_are_told_of(
     assert warned == any(
         level == "WARNING" and "made for 8 devices, the job has 2" in text for level, text in said
     )
-    lines = [text for _, text in said if "before placements that tables have" in text]
+    lines = [text for _, text in said if "before what tables have" in text]
     assert len(lines) == told
     assert not told or "'emb' by_key (not replicated)" in lines[0]
 
@@ -135,3 +135,28 @@ def test_a_compiled_model_says_where_its_tables_lie(tmp_path, capsys):
     model.compile()
     model.summary()
     assert capsys.readouterr().out.splitlines()[-1] == "emb  one_device pooled"
+
+
+def test_a_table_with_a_placement_has_a_plan_s_exchange_and_its_own_budget(tmp_path):
+    """Where devices ask each other for a second, sums travel."""
+    rates = {"copy": 1e9, "keys": 1e9, "links": [[1, 1e9]], "latency": 0, "asking": 1.0}
+    (tmp_path / "machine.json").write_text(json.dumps(rates))
+    table = {"placement": "by_key"}
+    model = model_of(keys_of(512, 100), 2, megabytes=1, table=table, plan="auto")
+    plain = model_of(keys_of(512, 100), 2, megabytes=1, table=table)
+    plan = model.plan(machine=str(tmp_path / "machine.json")).placement
+    assert str(plan.tables[0]) == "by_key pooled"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("hugectr.model.placing.predict_together", lambda *_: plan)
+        model.compile()
+    found, own = (each._graph.to_spec()["embeddings"][0] for each in (model, plain))
+    assert found == own | {"exchange": "pooled"}
+
+
+def test_an_exchange_that_a_plan_file_changes_is_told_of(tmp_path, caplog):
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan_of(table={"exchange": "pooled"})))
+    caplog.set_level(logging.INFO)
+    table = {"exchange": "unique"}
+    model_of(keys_of(512, 100), 2, megabytes=1, table=table, plan=str(file)).plan()
+    assert "before what tables have: 'emb' exchange pooled (not unique)" in caplog.text

@@ -77,14 +77,13 @@ def test_tables_of_mlperf(devices, least):
     ]
     plan = plan_placements(job, tables)
     assert gain(plan) >= least
-    assert len({str(table).split()[-1] for table in plan.tables}) > 1, "a mixture"
+    assert len({(table.kind, table.exchange) for table in plan.tables}) > 1, "a mixture"
     assert max(plan.bytes) <= job.machine.memory
 
 
 #: Milliseconds on two H200 (benchmarks/results/2026-11-27-h200x2-planned.json), by the placement of
-#: all tables, and of the plan; first the predicted dense network. What is not here: MLPerf's tables
-#: by column (1.74) are predicted 19 % too fast, and their plan (1.42) 17 %; on one device each they
-#: were dealt otherwise than a prediction deals them.
+#: all tables, and of the plan; first the predicted dense network. Not here are MLPerf's tables on
+#: one device each, which were dealt otherwise than a prediction deals them.
 MEASURED = {
     "equal": (
         0.4096,
@@ -93,9 +92,13 @@ MEASURED = {
     ),
     "giant": (0.2898, {"by_key": 2.0198, "one_device": 1.6459, "by_column": 1.3515}, 1.1855),
     "mixed": (0.5234, {"by_key": 2.4855, "one_device": 2.4156}, 2.2334),
-    "mlperf": (0.277, {"by_key": 1.7228, "replicated": 2.728}, None),
+    "mlperf": (0.277, {"by_key": 1.7228, "replicated": 2.728, "by_column": 1.7449}, 1.4198),
     "dcnv2": (2.2378, {"by_key": 3.221, "by_column": 3.1907}, None),
 }
+
+
+#: Predicted up to a quarter too fast, which is not explained: 214 keys a sample whose sums travel.
+TOO_FAST = {("mlperf", "by_column"), ("mlperf", "planned")}
 
 
 def measured_tables(case: str, batch: int) -> list[TableLoad]:
@@ -129,5 +132,7 @@ def test_recorded_steps_of_two_gpus(case):
     found = {kind: round(plan.uniform_ms[kind] / ms, 3) for kind, ms in measured.items()}
     if planned is not None:
         found["planned"] = round(plan.training_ms / planned, 3)
-    assert all(1 / 1.15 <= ratio <= 1.15 for ratio in found.values()), found
+    for name, ratio in found.items():
+        least = 1 / 1.25 if (case, name) in TOO_FAST else 1 / 1.15
+        assert least <= ratio <= 1.15, (name, ratio)
     assert plan.training_ms <= min(plan.uniform_ms.values()) * (1 + 1e-6)
