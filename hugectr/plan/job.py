@@ -63,8 +63,8 @@ def choices_of(table: TableLoad, job: Job, given: Choice | None = None) -> list[
     choices = [given] if given else _placements_of(table, job)
     if job.devices == 1 or table.exchange != "auto":
         return choices
-    pooled = [Choice(one.kind, one.device, "pooled") for one in choices if one.kind in _ASKING]
-    return choices + pooled
+    asking = [c for c in choices if c.kind in _ASKING and (c.kind != "by_slot" or table.slots > 1)]
+    return choices + [Choice(c.kind, c.device, "pooled") for c in asking]
 
 
 def _placements_of(table: TableLoad, job: Job) -> list[Choice]:

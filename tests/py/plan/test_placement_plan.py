@@ -140,7 +140,7 @@ def test_what_is_given_stays(rng):
 
 def test_a_table_that_says_how_its_vectors_travel_keeps_it():
     """Others may have their sums travel, where they would be asked for rows."""
-    job, load = Job(2, 8192, read_machine()), TableLoad("t", 1000, 16)
+    job, load = Job(2, 8192, read_machine()), TableLoad("t", 1000, 16, 2)
     pooled = [choice.kind for choice in choices_of(load, job) if choice.exchange == "pooled"]
     assert pooled == ["by_key", "by_slot", "one_device", "one_device"]
     for exchange in ("pooled", "unique"):
