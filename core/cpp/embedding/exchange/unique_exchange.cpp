@@ -12,6 +12,7 @@
 #include "core/cpp/embedding/exchange/row_relay.hpp"
 #include "core/cpp/ops/bucket_scale.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
+#include "core/cpp/ops/lookup_sort.hpp"
 #include "core/cpp/ops/row_requests.hpp"
 
 namespace hugectr {
@@ -90,12 +91,11 @@ UniqueExchange::UniqueExchange(GPUResource& gpu, std::string owner, std::size_t 
 
 UniqueExchange::~UniqueExchange() = default;
 
-std::vector<LookupSort> UniqueExchange::plan(std::span<const PlannedLookup> tables) {
+void UniqueExchange::plan(std::span<const PlannedLookup> tables) {
   const OpContext context = gpu_.plan_context();
   request(context, tables);
   exchange_counts(context, tables.size());
   std::vector<Chosen> chosen;
-  chosen.reserve(tables.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const RequestCounts counts(counts_on_host_.get_ptr(), hop_, micro_batches_, tables.size(), t);
     TablePlan& plan = *tables[t].plan;
@@ -111,14 +111,16 @@ std::vector<LookupSort> UniqueExchange::plan(std::span<const PlannedLookup> tabl
     one.keys = TablePlan::first(plan.sorted_buckets, plan.own.keys.size());
     one.offsets = TablePlan::first(plan.run_offsets, unique.asked_rows());
   }
-  if (chosen.empty()) return {};
+  if (chosen.empty()) return;
   if (relay_) relay(context, chosen);
   for (const Chosen& one : chosen) {
     one.table->plan->unique.keys = sum_of(one.taken, one.taken.size());
     make_room(*one.table);
   }
   place(context, chosen);
-  return sorts_of_runs(chosen);
+  sort_runs(context, chosen);
+  // A failure of what came from other devices must be known before a step is given these numbers.
+  context.stream->synchronize();
 }
 
 /// Which rows each device asks of this one, and how many. Uses the plans' runs for the requests.
@@ -126,9 +128,6 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
   std::vector<RequestRows> requests;
   std::vector<LookupSort> sorts;
   std::vector<CountRequests> counts;
-  requests.reserve(tables.size());
-  sorts.reserve(tables.size());
-  counts.reserve(tables.size());
   const std::size_t width = 2 * askers_;
   std::size_t keys = 0;
   for (const PlannedLookup& table : tables) keys += padded(table.plan->key_count());
@@ -278,10 +277,6 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
   std::vector<ExpandBuckets> expanded;
   std::vector<PlaceRequests> placed;
   std::vector<BucketScale> scales;
-  calls.reserve(2 * micro_batches_ * chosen.size());
-  rebased.reserve(chosen.size());
-  expanded.reserve(chosen.size());
-  placed.reserve(chosen.size());
   std::size_t keys = 0;
   for (const Chosen& one : chosen) keys += padded(one.table->plan->unique.keys);
   if (keys > placing_keys_ || !placing_arena_) reserve_placing(keys);
@@ -336,9 +331,8 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
 }
 
 /// What comes back is a bucket each, in the order of micro-batches and devices.
-std::vector<LookupSort> UniqueExchange::sorts_of_runs(std::span<const Chosen> chosen) const {
+void UniqueExchange::sort_runs(const OpContext& context, std::span<const Chosen> chosen) const {
   std::vector<LookupSort> sorts;
-  sorts.reserve(chosen.size());
   for (const Chosen& one : chosen) {
     const TablePlan& plan = *one.table->plan;
     const std::size_t asked = plan.unique.asked_rows();
@@ -351,7 +345,7 @@ std::vector<LookupSort> UniqueExchange::sorts_of_runs(std::span<const Chosen> ch
                      .scratch = plan.scratch.ref(),
                      .row_count = row_count_of(plan)});
   }
-  return sorts;
+  run_several(context, std::move(sorts));
 }
 
 void UniqueExchange::reserve_request(std::size_t n) {

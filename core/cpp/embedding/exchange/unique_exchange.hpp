@@ -10,7 +10,6 @@
 #include "core/cpp/embedding/exchange/exchange.hpp"
 #include "core/cpp/embedding/exchange/row_hop.hpp"
 #include "core/cpp/embedding/exchange/row_room.hpp"
-#include "core/cpp/ops/lookup_sort.hpp"
 
 namespace hugectr {
 
@@ -45,11 +44,9 @@ class UniqueExchange final : public Exchange {
   ~UniqueExchange() override;
 
   /// On the plan stream, once the plans' rows are known: of the tables whose rows are to travel
-  /// fills plan.unique (used is then true). One exchange of counts for all tables. Collective.
-  /// Returns the sorts that make the plans' runs, one a table: to be run with those of other
-  /// tables, and waited for before a step is given these plans, since what comes from others may
-  /// have failed.
-  std::vector<LookupSort> plan(std::span<const PlannedLookup> tables);
+  /// fills plan.unique (used is then true) and the plan's runs, and waits for them. One exchange of
+  /// counts for all tables. Collective.
+  void plan(std::span<const PlannedLookup> tables);
   void forward(const OpContext& context, std::span<const Shipment> tables, const Rounding& rounding,
                MicroBatch part) const override;
   /// A vector for each row that was asked for (asked_rows, 1, d), which are the buckets of the
@@ -69,7 +66,7 @@ class UniqueExchange final : public Exchange {
   void make_room(const PlannedLookup& table);
   void relay(const OpContext& context, std::span<Chosen> chosen);
   void place(const OpContext& context, std::span<const Chosen> chosen);
-  std::vector<LookupSort> sorts_of_runs(std::span<const Chosen> chosen) const;
+  void sort_runs(const OpContext& context, std::span<const Chosen> chosen) const;
   void reserve_request(std::size_t n);
   void reserve_placing(std::size_t n);
 

@@ -123,9 +123,7 @@ class DeviceLookup {
   void enlarge(const Part& part, const LookupPlan& plan, TablePlan& own, std::size_t n) const;
   std::vector<ReplicaLookup> replicated(LookupPlan& plan) const;
   void find(LookupPlan& plan) const;
-  /// Whether the plan has numbers that came from other devices, which the stream must be waited
-  /// for.
-  bool choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> looked_up,
+  void choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> looked_up,
                         std::span<const SparseTensor> batch);
   /// Brings the rows of all tables to places, waiting once for what is missing, and writes new
   /// ones.

@@ -111,8 +111,7 @@ void DeviceLookup::make_plan(LookupPlan& plan, const std::function<void()>& chec
   context.stream->synchronize();
   if (check) check();
   plan.train ? number(plan) : find(plan);
-  const bool from_others =
-      choose_exchanges(plan, has_hybrids() ? plan.rare : plan.batch, plan.batch);
+  choose_exchanges(plan, has_hybrids() ? plan.rare : plan.batch, plan.batch);
   stage(plan);
   for (std::size_t t = 0; plan.train && t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
@@ -122,9 +121,6 @@ void DeviceLookup::make_plan(LookupPlan& plan, const std::function<void()>& chec
     }
   }
   (moves_rows() ? gpu_.move_stream() : *context.stream).record(*plan.ready);
-  // A failure of what came from other devices must be known before a step is given these numbers.
-  // Rows are staged by the device's own, so that they need not wait.
-  if (from_others) context.stream->synchronize();
 }
 
 bool DeviceLookup::moves_rows() const {
@@ -258,10 +254,9 @@ void DeviceLookup::group_keys(LookupPlan& plan, std::span<const SparseTensor> ba
   run_several(context, std::move(scales));
 }
 
-bool DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> looked_up,
+void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTensor> looked_up,
                                     std::span<const SparseTensor> batch) {
   std::vector<PlannedLookup> may_send_rows;
-  may_send_rows.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Part& part = parts_[t];
     plan.tables[t].unique.used = plan.tables[t].replica.used = false;
@@ -269,10 +264,9 @@ bool DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTens
     may_send_rows.push_back(
         {&part.route, &plan.tables[t], &looked_up[t], batch[t].row_offsets, plan.released.get()});
   }
-  std::vector<LookupSort> sorted;
-  if (!may_send_rows.empty()) sorted = unique_->plan(may_send_rows);
-  const bool from_others = !sorted.empty();
+  if (!may_send_rows.empty()) unique_->plan(may_send_rows);
   if (plan.train && replica_) replica_->plan(replicated(plan));
+  std::vector<LookupSort> sorted;
   sorted.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
@@ -291,7 +285,6 @@ bool DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTens
     }
   }
   run_several(gpu_.plan_context(), std::move(sorted));
-  return from_others;
 }
 
 bool DeviceLookup::sorts(const Part& part, const LookupPlan& plan) {
