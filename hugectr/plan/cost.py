@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.plan.job import Choice, Job, asks
-from hugectr.plan.table_cost import Array, Cost, Held
+from hugectr.plan.table_cost import Array, Cost, Held, swapped
 from hugectr.plan.table_load import INDEX, TableLoad, column_devices
 from hugectr.plan.tiers import DISK_INDEX, GROUP, PLACE, ROW, ROW_OVER_DISK, STAGED_KEY, MissedRows
 from hugectr.plan.travel import LEAST_ALONE, Travel
@@ -80,6 +79,8 @@ class CostModel:
         self._fixed = self.fixed(False)
         self._asking = self.fixed(True)[_PLAN, 0] - self._fixed[_PLAN, 0]
         self._laws: dict[tuple[float, float, float], MissedRows] = {}
+        self._costs: dict[tuple[int, Choice], tuple[TableLoad, Cost]] = {}
+        self._orders = [swapped(job.devices, r) for r in range(job.devices)]
 
     def fixed(self, asks: bool) -> Array:
         """Seconds of each phase on each device wherever tables lie: kernels, what a collective
@@ -110,19 +111,18 @@ class CostModel:
         machine = self.job.machine
         return whole_step(planned + asking, rest, fixed, self.job.dense, machine.beside)
 
-    def costs(self, table: TableLoad, choices: Sequence[Choice]) -> list[Cost]:
-        """Of one table at each of these places."""
-        done, found = dict[Choice, Cost](), []
-        for choice in choices:
-            alike = Choice(choice.kind, 0, choice.exchange)  # devices are, and most choices one
-            done[alike] = done.get(alike) or self.cost(table, alike)
-            order = np.arange(self.job.devices)
-            order[[0, choice.device]] = choice.device, 0
-            found.append(done[alike].elsewhere(order) if choice.device else done[alike])
-        return found
-
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
-        """Of one table at one place."""
+        """Of one table at one place; each is worked out once, and devices are alike."""
+        on_first = choice
+        if choice.kind == "one_device":
+            on_first = Choice(choice.kind, 0, choice.exchange)
+        key = id(table), on_first
+        if key not in self._costs:
+            self._costs[key] = table, self._cost(table, on_first)  # keeps what has the id
+        found = self._costs[key][1]
+        return found if on_first == choice else found.elsewhere(self._orders[choice.device])
+
+    def _cost(self, table: TableLoad, choice: Choice) -> Cost:
         devices = self.job.devices
         seconds, held = np.zeros((len(PHASES), 2 * devices)), Held(devices)
         if choice.exchange is not None:

@@ -67,7 +67,7 @@ class Search:
                     f"plan: table {table.name!r} may be placed {list(table.kinds)}, none of which "
                     f"is possible on {model.job.devices} devices"
                 )
-            costs = model.costs(table, choices)
+            costs = [model.cost(table, choice) for choice in choices]
             seconds = np.stack([cost.seconds for cost in costs])
             held = np.stack([rooms_of(cost.held, model.job) for cost in costs])
             asked = np.array([asks(table, choice) for choice in choices], np.float64)

@@ -59,3 +59,10 @@ class Cost:
         """The same with the devices in this order."""
         lanes = np.concatenate([order, len(order) + order])
         return Cost(self.seconds[:, lanes], self.held.elsewhere(order))
+
+
+def swapped(devices: int, r: int) -> npt.NDArray[np.intp]:
+    """All devices in order, with the first and the r-th in each other's place."""
+    order = np.arange(devices)
+    order[[0, r]] = r, 0
+    return order
