@@ -115,7 +115,7 @@ HCTR_MAY_BE_UNWOUND void HostGroup::run(std::size_t rank, const CollectiveCall& 
 
 void HostGroup::abort(const std::string& reason) noexcept {
   rendezvous_.abort(reason);
-  if (job_.processes) job_.processes->abort(reason);
+  if (job_.processes) job_.processes->abort_from_here(reason);
 }
 
 void HostGroup::renew() {

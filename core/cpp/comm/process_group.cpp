@@ -52,6 +52,14 @@ class CallbackProcessGroup final : public IProcessGroup {
 
 IProcessGroup::~IProcessGroup() = default;
 
+void IProcessGroup::abort_from_here(const std::string& cause) noexcept {
+  try {
+    abort(concat("process ", rank(), ": ", cause));
+  } catch (...) {  // no memory for the text: this one is there
+    abort(cause);
+  }
+}
+
 void IProcessGroup::all_gather(const void* in, std::size_t bytes, void* out, double limit_seconds) {
   // The same bytes for everybody: what goes out has to lie there once a process.
   std::vector<char> copies(bytes * size());

@@ -33,6 +33,8 @@ class HCTR_API IProcessGroup {
   virtual std::shared_ptr<IProcessGroup> duplicate(const std::string& name) = 0;
   /// Makes pending and later calls of all processes and all duplicates throw CommError(reason).
   virtual void abort(const std::string& reason) noexcept = 0;
+  /// abort() for what happened in this process, which the others are told beside the cause.
+  void abort_from_here(const std::string& cause) noexcept;
 
   /// `out` becomes the `bytes` bytes of every process, by rank.
   void all_gather(const void* in, std::size_t bytes, void* out, double limit_seconds = 0.0);

@@ -208,12 +208,8 @@ void SessionState::eval_on(std::size_t local_id, Batch& batch) {
 void SessionState::tell_others(const std::string& error, bool of_communication) noexcept {
   const auto& processes = resources->processes();
   if (!processes) return;
-  try {
-    // What came from another process is known there.
-    processes->abort(of_communication ? error : concat("process ", processes->rank(), ": ", error));
-  } catch (...) {  // no memory for the text: this one needs none
-    processes->abort("out of memory");
-  }
+  // What came from another process is known there.
+  of_communication ? processes->abort(error) : processes->abort_from_here(error);
 }
 
 std::vector<double> SessionState::read_losses(bool train) {

@@ -80,7 +80,7 @@ struct Group {
   std::size_t size() const { return job.process_of_rank.size(); }
 
   void abort(const std::string& reason) noexcept {
-    if (job.processes) job.processes->abort(reason);
+    if (job.processes) job.processes->abort_from_here(reason);
     leave(reason);
   }
 

@@ -193,6 +193,26 @@ TEST(CommunicatorFailure, AFailedTaskBeforeTheCollectiveFreesTheOthers) {
   EXPECT_THROW(ranks.streams[1]->synchronize(), DataError);
 }
 
+TEST(CommunicatorFailure, AnotherProcessIsToldWhoseTheFailureIs) {
+  Ranks ranks(Processes{0, 0, 1, 1});
+  std::vector<float> data(4);
+  ranks.streams[2]->submit([] { throw DataError("sample 12 is broken"); });
+  for (std::size_t r = 0; r < 4; ++r) {
+    ranks.communicators[r]->all_reduce(make_ref(&data[r], {1}), *ranks.streams[r]);
+  }
+  for (const std::size_t r : {0, 1}) {
+    try {
+      ranks.streams[r]->synchronize();
+      ADD_FAILURE();
+    } catch (const CommError& e) {
+      EXPECT_NE(std::string(e.what()).find("process 1: rank 2 failed: sample 12 is broken"),
+                std::string::npos)
+          << e.what();
+    }
+  }
+  EXPECT_THROW(ranks.streams[2]->synchronize(), DataError);
+}
+
 TEST(CommunicatorFailure, ARenewedGroupWorksAsIfNothingHadBeen) {
   Ranks ranks(3);
   for (int round = 0; round < 20; ++round) {

@@ -53,6 +53,8 @@ TEST(ProcessGroup, CallbacksAreCheckedAndPassedOn) {
   EXPECT_THROW(group->all_to_all(nullptr, {0}, nullptr, {0, 0}), InvalidArgument);
   group->abort("enough");
   EXPECT_EQ(reason, "enough");
+  group->abort_from_here("enough");
+  EXPECT_EQ(reason, "process 1: enough");
 }
 
 }  // namespace

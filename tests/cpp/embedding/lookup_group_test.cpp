@@ -5,7 +5,9 @@
 
 #include <functional>
 #include <numeric>
+#include <thread>
 
+#include "core/cpp/device/work_counts.hpp"
 #include "tests/cpp/embedding/table_run.hpp"
 
 /// Several tables in one group against each table in a group of its own.
@@ -86,10 +88,18 @@ class Tables {
     });
     return vectors_;
   }
-  void update(PlanSlot slot, std::uint64_t seed, std::int64_t step) {
+  /// With `between`, gradients are sent first, and it is called before tables are updated by them.
+  void update(PlanSlot slot, std::uint64_t seed, std::int64_t step,
+              const std::function<void()>& between = {}) {
     for (std::size_t i = 0; i < params_.size(); ++i) {
       vectors_[i] = random_gradient(kSamples * params_[i].slot_num * params_[i].embedding_vec_size,
                                     seed + 100 * i);
+    }
+    if (between) {
+      each([&](std::size_t id, LookupGroup& group, const std::vector<TensorRef>& refs) {
+        group.send_gradients(id, slot, refs, {}, false, {});
+      });
+      between();
     }
     float lr = 0.05f;
     each([&](std::size_t id, LookupGroup& group, const std::vector<TensorRef>& refs) {
@@ -227,6 +237,47 @@ TEST_P(LookupGroupOf, AFullTableLeavesAllTablesAsTheyWere) {
   tables.forward(PlanSlot::Train1);
   tables.update(PlanSlot::Train1, 2, 2);
   EXPECT_GT(tables[0].stats().rows, before[0].size());
+}
+
+/// The next plan is made, and fails, while a step is between its two halves.
+TEST_P(LookupGroupOf, APlanThatIsDroppedLeavesTheStepAlone) {
+  auto params = unlike_tables();
+  for (auto& one : params) one.max_vocabulary_size_per_gpu = 4000;
+  Tables tables(params, {{0, 1, 2, 3}}, GetParam()), wanted(params, {{0, 1, 2, 3}}, GetParam());
+  std::uint64_t collectives[2] = {};
+  for (Tables* one : {&tables, &wanted}) {
+    one->plan(batches_of(params, 1), PlanSlot::Train0);
+    one->plan(batches_of(params, 2), PlanSlot::Train1);
+    one->forward(PlanSlot::Train0);
+    const std::uint64_t before = work_counts().collectives;
+    one->update(PlanSlot::Train0, 1, 1, [&] {
+      if (one == &tables) one->drop(PlanSlot::Train1);
+    });
+    collectives[one == &wanted] = work_counts().collectives - before;
+  }
+  EXPECT_EQ(collectives[0], collectives[1]) << "gradients are sent once";
+  wanted.drop(PlanSlot::Train1);
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    expect_same(tables[i].dump(true), wanted[i].dump(true));
+  }
+}
+
+/// The same on threads of their own, as a session has them.
+TEST_P(LookupGroupOf, APlanIsDroppedWhileAStepIsUnderWay) {
+  auto params = unlike_tables();
+  for (auto& one : params) one.max_vocabulary_size_per_gpu = 4000;
+  Tables tables(params, {{0, 1, 2, 3}}, GetParam());
+  for (std::int64_t step = 1; step <= 20; ++step) {
+    const auto seed = static_cast<std::uint64_t>(step);
+    tables.plan(batches_of(params, seed), PlanSlot::Train0);
+    tables.plan(batches_of(params, seed + 1), PlanSlot::Train1);
+    tables.forward(PlanSlot::Train0);
+    std::jthread dropping;
+    tables.update(PlanSlot::Train0, seed, step, [&] {
+      dropping = std::jthread([&] { tables.drop(PlanSlot::Train1); });
+    });
+  }
+  EXPECT_GT(tables[0].stats().rows, 0u);
 }
 
 /// Identity belongs to the table: what a row is, and begins with, does not depend on where it is.

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows in tiers on the devices of several processes."""
 
+import re
+
 import numpy as np
 import pytest
 from model.nets import make_model
@@ -59,5 +61,7 @@ def test_a_disk_that_one_process_loses_is_told_to_all_where_they_read_together(t
     files = tmp_path / "files.txt", tmp_path / "disk"
     status, out, err = job.run("launch", 2, script, *files, hangs_after=60)
     assert status == 0, f"{out}\n{err}"
-    assert "process 1 is told: table 'emb': can not open" in out
-    assert "process 0 is told: collective stopped: process 1: table 'emb': can not open" in out
+    assert "process 1 is told: table 'emb': can not open" in out, out
+    # By the process itself, or by its stream where a collective was to come behind the read.
+    told = r"process 0 is told: collective stopped: process 1: (rank 1 failed: )?table 'emb': can not"
+    assert re.search(told, out), out

@@ -99,6 +99,7 @@ PlanSlot DeviceLookup::add_slot() {
   LookupPlan& plan = plans_.emplace_back();
   plan.slot = plans_.size() - 1;
   plan.tables.resize(parts_.size());
+  brought_.emplace_back();
   plan.looked_up = gpu_.create_event();
   plan.made = gpu_.create_event();
   plan.ready = gpu_.create_event();
@@ -108,7 +109,7 @@ PlanSlot DeviceLookup::add_slot() {
 
 void DeviceLookup::drop_plan(PlanSlot slot) {
   const LookupPlan& dropped = plans_.at(at(slot));
-  brought_.clear();  // gradients of a step that failed before its update
+  brought_.at(at(slot)).clear();  // gradients of a step that failed before its update
   if (!dropped.waits_to_train()) return;
   const std::uint64_t first = dropped.number;
   const OpContext context = gpu_.plan_context();
@@ -122,7 +123,8 @@ void DeviceLookup::drop_plan(PlanSlot slot) {
   }
   // A newer plan may use rows that are gone now: it goes too.
   for (LookupPlan& plan : plans_) {
-    if (!plan.waits_to_train() || plan.number < first) continue;
+    // The number first: the rest of an older one belongs to its step, which may be under way.
+    if (plan.number < first || !plan.waits_to_train()) continue;
     plan.state = LookupPlan::State::Empty;
     for (TablePlan& table : plan.tables) table.pin.reset();
     for (const Part& part : parts_) part.rows.store().release(plan.slot, nullptr);
@@ -228,11 +230,12 @@ void DeviceLookup::send_gradients(PlanSlot slot, std::span<const TensorRef> grad
   const LookupPlan& plan = planned(slot, gradients);
   const OpContext context = beside ? gpu_.exchange_context() : gpu_.compute_context();
   context.stream->wait(*plan.ready);
-  brought_.clear();
+  std::vector<std::vector<Shipment>>& brought = brought_.at(at(slot));
+  brought.clear();
   for (const Exchange* exchange : exchanges_) {
-    brought_.push_back(backward(context, plan, gradients, exchange, rounding(step), part));
+    brought.push_back(backward(context, plan, gradients, exchange, rounding(step), part));
   }
-  if (!part.last()) brought_.clear();
+  if (!part.last()) brought.clear();
 }
 
 void DeviceLookup::bring_gradients(PlanSlot slot, std::span<const TensorRef> gradients,
@@ -240,10 +243,11 @@ void DeviceLookup::bring_gradients(PlanSlot slot, std::span<const TensorRef> gra
   const LookupPlan& plan = planned(slot, gradients);
   const OpContext context = gpu_.compute_context();
   context.stream->wait(*plan.ready);
-  brought_.clear();
+  std::vector<std::vector<Shipment>>& brought = brought_.at(at(slot));
+  brought.clear();
   for (const Exchange* exchange : exchanges_) {
-    brought_.push_back(backward_all(context, plan, gradients, exchange, rounding(step)));
-    for (const Shipment& gradient : brought_.back()) {
+    brought.push_back(backward_all(context, plan, gradients, exchange, rounding(step)));
+    for (const Shipment& gradient : brought.back()) {
       const Placement& placement = gradient.route->placement();
       const bool counted_elsewhere = placement.replicated() && gradient.route->rank() > 0;
       if (gradient.route->own_slots() == 0 || counted_elsewhere) continue;
@@ -267,14 +271,15 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
   context.stream->wait(*plan.ready);
   begin_behind_update(context, plan);
   score(context, plan, gradients, scalars.step);
-  if (brought_.empty()) {
+  std::vector<std::vector<Shipment>>& brought = brought_.at(at(slot));
+  if (brought.empty()) {
     for (const Exchange* exchange : exchanges_) {
       update(context, backward_all(context, plan, gradients, exchange, rounding(scalars.step)),
              scalars);
     }
   }
-  for (const std::vector<Shipment>& tables : brought_) update(context, tables, scalars);
-  brought_.clear();
+  for (const std::vector<Shipment>& tables : brought) update(context, tables, scalars);
+  brought.clear();
   restart_candidates(context, plan, gradients);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     if (gradients[parts_[t].number].empty()) continue;

@@ -175,7 +175,9 @@ class DeviceLookup {
   std::unique_ptr<ReplicaExchange> replica_;    ///< null: no table is on all devices
   std::vector<const Exchange*> exchanges_;      ///< in the order in which all devices use them
   std::deque<LookupPlan> plans_;                ///< by slot
-  std::vector<std::vector<Shipment>> brought_;  ///< by exchange: gradients that are here already
+  /// By slot and exchange: gradients that are here already. Of the step that has the slot: another
+  /// slot's plan may fail meanwhile, on another thread.
+  std::deque<std::vector<std::vector<Shipment>>> brought_;
   std::uint64_t last_plan_ = 0;
   std::vector<std::size_t> bounded_;  ///< tables with max_rows that forget no row
   TensorBag2 live_rows_, live_rows_of_all_;
