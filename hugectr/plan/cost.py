@@ -3,22 +3,19 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.plan.job import Choice, Job, asks
-from hugectr.plan.table_cost import Array, Cost, Held, swapped
-from hugectr.plan.table_load import INDEX, TableLoad, column_devices
-from hugectr.plan.tiers import DISK_INDEX, GROUP, PLACE, ROW, ROW_OVER_DISK, STAGED_KEY, MissedRows
+from hugectr.plan.laid_rows import LaidRows, distinct_rows
+from hugectr.plan.table_cost import Array, Cost, Costs, Held, swapped
+from hugectr.plan.table_load import TableLoad, column_devices
 from hugectr.plan.travel import LEAST_ALONE, Travel
-from hugectr.plan.whole_step import BESIDE, whole_step
+from hugectr.plan.whole_step import BESIDE, PHASES, whole_step
 
-#: Of a step, in their order. A phase ends on all devices at once, because vectors travel.
-#: Rows that have no place are moved behind the plan, beside the step.
-PHASES = ("plan", "gather", "send vectors", "send gradients", "update", "move rows")
 _PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE, _MOVE = range(len(PHASES))
 _BESIDE = tuple(PHASES.index(phase) for phase in BESIDE)
 #: Kernels of a plan, however many tables it is for, as core/cuda launches them: buckets expanded,
@@ -36,8 +33,6 @@ _STAGING = 35
 #: A replicated table's keys are told to all devices and looked up again, which takes so many times
 #: what asking owners does (two H200).
 _TOLD_TO_ALL = 3.6
-#: Bytes of memory that a place looked up takes, of each key and distinct row.
-_SECTOR = 32
 
 #: Forward, and backward of the same vectors.
 Bytes = tuple[float, float]
@@ -76,11 +71,14 @@ class CostModel:
         of_kernels = self._round / (_TABLES_OF_KERNEL * _KERNELS_AT_ONCE)
         self._share = of_kernels + _UPDATE_WALKS * self._walk if several else 0.0
         self._staged = any(table.tiers is not None and table.tiers.device for table in tables)
-        self._fixed = self.fixed(False)
-        self._asking = self.fixed(True)[_PLAN, 0] - self._fixed[_PLAN, 0]
-        self._laws: dict[tuple[float, float, float], MissedRows] = {}
+        self._fixed = self.fixed(False)[:, 0]
+        self._asking = self.fixed(True)[_PLAN, 0] - self._fixed[_PLAN]
+        beside = np.isin(np.arange(len(PHASES)), _BESIDE)
+        self._split = np.stack([beside, ~beside], axis=1).astype(np.float64)
+        self._fixed_beside = float(self._fixed @ self._split[:, 0])
+        self._rows = LaidRows(job)
         self._costs: dict[tuple[int, Choice], tuple[TableLoad, Cost]] = {}
-        self._orders = [swapped(job.devices, r) for r in range(job.devices)]
+        self._orders = np.array([swapped(job.devices, r) for r in range(job.devices)])
 
     def fixed(self, asks: bool) -> Array:
         """Seconds of each phase on each device wherever tables lie: kernels, what a collective
@@ -100,16 +98,25 @@ class CostModel:
             seconds[_FORWARD] = seconds[_BACKWARD] = machine.latency
         return seconds
 
-    def whole_step(self, seconds: Array, asks: npt.NDArray[np.bool_] | bool) -> Array:
-        """Seconds of steps whose tables take so long in each phase, (..., phases, 2 * devices),
-        beside what is fixed; ``asks``: whether rows of some are asked for."""
-        phases, beside = (seconds + self._fixed).max(axis=-1), list(_BESIDE)
+    def whole_step(self, longest: Array, asks: npt.NDArray[np.bool_] | bool) -> Array:
+        """Seconds of steps whose tables take so long in each phase on the device that takes
+        longest, (..., phases), beside what is fixed; ``asks``: whether rows of some are asked
+        for."""
+        beside_and_rest = (longest + self._fixed) @ self._split
         asking = self._asking * np.asarray(asks, np.float64)
-        planned = phases[..., beside].sum(axis=-1)
-        rest = phases.sum(axis=-1) - planned
-        fixed = asking + self._fixed[beside, 0].sum()
-        machine = self.job.machine
-        return whole_step(planned + asking, rest, fixed, self.job.dense, machine.beside)
+        beside, rest = beside_and_rest[..., 0] + asking, beside_and_rest[..., 1]
+        fixed = self._fixed_beside + asking
+        return whole_step(beside, rest, fixed, self.job.dense, self.job.machine.beside)
+
+    def costs(self, table: TableLoad, choices: Sequence[Choice]) -> Costs:
+        """Of one table at several places."""
+        found: dict[tuple[str, str | None], Cost] = {}
+        for choice in choices:
+            if (choice.kind, choice.exchange) not in found:
+                on_first = Choice(choice.kind, 0, choice.exchange)
+                found[choice.kind, choice.exchange] = self.cost(table, on_first)
+        on = [choice.device if choice.kind == "one_device" else 0 for choice in choices]
+        return Costs.at([found[c.kind, c.exchange] for c in choices], self._orders[on])
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place; each is worked out once, and devices are alike."""
@@ -131,67 +138,6 @@ class CostModel:
         # Every device plans every table, whoever has its rows.
         seconds[_PLAN] += _PLAN_WALKS * self._walk
         return Cost(seconds, held)
-
-    def _lay(
-        self,
-        t: TableLoad,
-        out: Array,
-        held: Held,
-        at: int | slice,
-        part: float = 1.0,
-        width: float = 1.0,
-        keys: float = 1.0,
-    ) -> None:
-        """Rows of devices that have this part of them all and so many columns; they look up `keys`
-        of a batch's."""
-        rows, record = part * t.rows, width * t.record_bytes
-        held.device[at] += INDEX * rows
-        tiers, machine = t.tiers, self.job.machine
-        places = rows if tiers is None else tiers.places(record)
-        if tiers is None or places >= rows:
-            held.device[at] += rows * record
-            return
-        if tiers.disk is None:
-            held.host[at] += rows * record
-            least = rows * record if tiers.host is not None else 0.0
-        else:
-            least = 2 * places * record  # it must hold twice what devices have places for
-            held.host[at] += min(rows * record, tiers.host or 0) + DISK_INDEX * rows
-            if rows * record > (tiers.host or 0):
-                held.disk[at] += rows * record
-                held.lacking += max(0.0, rows * record - tiers.disk)
-        held.lacking += max(0.0, least - (tiers.host or 0))
-        seen = keys * self.job.batch * t.keys
-        distinct = part * self._distinct(t)[0]
-        if places == 0:
-            vectors = width * t.vec_size * t.vector_bytes
-            rate = machine.host_rate or math.inf
-            out[_GATHER, at] += seen * vectors / rate
-            # Read and written at the same time: the link goes both ways.
-            out[_UPDATE, at] += distinct * record / rate
-            return
-        of_row = ROW if tiers.disk is None else ROW_OVER_DISK
-        held.device[at] += places * (record + PLACE) + rows * of_row + seen * STAGED_KEY
-        held.lacking += max(0.0, min(rows, 2 * distinct) - places) * (record + PLACE)
-        law = self._law(t)
-        moved = (
-            part
-            * law(places / part)
-            * record
-            / (machine.host_moves or machine.host_rate or math.inf)
-        )
-        looked_up = (seen + distinct) * _SECTOR / machine.copy
-        read = 0.0
-        if tiers.disk is not None and machine.disk_rate:
-            in_host = (tiers.host or 0) / record
-            read = part * law(in_host / part) * max(GROUP, record) / machine.disk_rate
-        out[_MOVE, at] += moved + looked_up + read
-
-    def _law(self, t: TableLoad) -> MissedRows:
-        batch = (float(t.rows), self.job.batch * t.keys, self._distinct(t)[0])
-        if batch not in self._laws:
-            self._laws[batch] = MissedRows(*batch)
-        return self._laws[batch]
 
     def _work(
         self,
@@ -223,16 +169,16 @@ class CostModel:
     def _send(
         self,
         out: Array,
-        r: int | None,
+        at: slice,
         sent: Bytes,
         came: Bytes,
         peers: float = 0.0,
         as_rows: bool = True,
     ) -> None:
-        """Bytes that a device (None: each) sends in forward, to or from so many others (0: all),
+        """Bytes that each of these devices sends in forward, to or from so many others (0: all),
         and those that come; in backward it is the other way round."""
         n = self.job.devices
-        lanes: tuple[int | slice, ...] = (slice(n), slice(n, None)) if r is None else (r, n + r)
+        lanes = at, slice(n + at.start, n + at.stop)
         others = peers or max(1, n - 1)
         for lane, there, back in zip(lanes, (sent, came), (came, sent), strict=True):
             out[_FORWARD, lane] += self._seconds(there[0], self._link, others, as_rows)
@@ -253,18 +199,12 @@ class CostModel:
         asked = times * keys / machine.asked_keys if machine.asked_keys else 0.0
         out[_PLAN] += machine.asking_table + asked
 
-    def _distinct(self, t: TableLoad) -> tuple[float, float]:
-        """Distinct rows of a batch, and of one device's samples."""
-        keys = self.job.batch * t.keys
-        whole = min(keys * t.distinct, float(t.rows))
-        return whole, min(keys / self.job.devices * t.distinct_of_device, whole)
-
     def _by_key(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
         if asks(t, choice):
             self._ask(t, out)
-        self._lay(t, out, held, slice(None), 1 / n, keys=1 / n)
-        rows, own = self._distinct(t)
+        self._rows.lay(t, out, held, slice(None), 1 / n, keys=1 / n)
+        rows, own = distinct_rows(t, self.job)
         self._work(t, out, 1 / n, 1.0, rows / n)
         # Every device has a sum of every bucket.
         sums = self.job.batch * t.slots * (n - 1) / n
@@ -276,7 +216,7 @@ class CostModel:
         else:
             self._rows_go(t, out, slice(None), sums)
         both = self._travel.each_way(t, travel, sums, as_rows)
-        self._send(out, None, both, both, as_rows=as_rows)
+        self._send(out, slice(0, n), both, both, as_rows=as_rows)
 
     def _rows_go(self, t: TableLoad, out: Array, at: int | slice, rows: float) -> None:
         """So many rows, or sums, of a device are gathered to be sent."""
@@ -291,24 +231,26 @@ class CostModel:
         n = self.job.devices
         if asks(t, choice):
             self._ask(t, out)
-        rows, own = self._distinct(t)
+        rows, own = distinct_rows(t, self.job)
         travels = False
-        for r in range(n):
-            slots = t.slots // n + (1 if r < t.slots % n else 0)
+        more = t.slots % n  # devices that have a slot more
+        for at, slots in ((slice(0, more), t.slots // n + 1), (slice(more, n), t.slots // n)):
+            if at.start == at.stop:
+                continue
             part = slots / t.slots
             if part:
-                self._lay(t, out, held, r, part, keys=part)
-            self._work(t, out[:, r], part, 1.0, rows * part)
+                self._rows.lay(t, out, held, at, part, keys=part)
+            self._work(t, out[:, at], part, 1.0, rows * part)
             sent = self.job.batch * (n - 1) / n * slots
             come = self.job.batch / n * (t.slots - slots)
             rows_sent, rows_come = own * (n - 1) * part, own * (1 - part)
             as_rows = self._travel.as_rows(t, max(rows_sent, rows_come), max(sent, come))
             if as_rows:
-                self._rows_go(t, out, r, own * n * part)
+                self._rows_go(t, out, at, own * n * part)
                 travels = True
             self._send(
                 out,
-                r,
+                at,
                 self._travel.each_way(t, rows_sent, sent, as_rows),
                 self._travel.each_way(t, rows_come, come, as_rows),
                 as_rows=as_rows,
@@ -318,8 +260,8 @@ class CostModel:
 
     def _one_device(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n, r = self.job.devices, choice.device
-        rows, own = self._distinct(t)
-        self._lay(t, out, held, r)
+        rows, own = distinct_rows(t, self.job)
+        self._rows.lay(t, out, held, r)
         self._work(t, out[:, r], 1.0, 1.0, rows)
         if n == 1:
             return
@@ -335,12 +277,12 @@ class CostModel:
         out[_FORWARD, n + others] += self._seconds(there, self._link, 1.0, as_rows)
         out[_BACKWARD, others] += self._seconds(back, self._link_back, 1.0, as_rows)
         all_of_them = (n - 1) * there, (n - 1) * back
-        self._send(out, r, all_of_them, (0.0, 0.0), as_rows=as_rows)
+        self._send(out, slice(r, r + 1), all_of_them, (0.0, 0.0), as_rows=as_rows)
 
     def _replicated(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n, machine = self.job.devices, self.job.machine
-        rows, own = self._distinct(t)
-        self._lay(t, out, held, slice(None), keys=1 / n)
+        rows, own = distinct_rows(t, self.job)
+        self._rows.lay(t, out, held, slice(None), keys=1 / n)
         self._work(t, out, 1 / n, 1.0, rows, of_own_samples=True)
         if n == 1:
             return
@@ -353,7 +295,7 @@ class CostModel:
         added_up = 2 * (n - 1) / n * rows * t.vec_size * 4
         apart = (n - 1) * own * number
         size = (0.0, min(added_up, apart))
-        self._send(out, None, size, size)
+        self._send(out, slice(0, n), size, size)
         at_once = rows * t.vec_size * 4 if added_up < apart else n * own * number
         out[_UPDATE] += (3 * own * t.vec_size * 4 + at_once) / machine.copy
 
@@ -386,15 +328,14 @@ class CostModel:
     def _by_column(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
         holders = column_devices(t.vec_size, self.job.column_devices)
-        rows, _own = self._distinct(t)
+        rows, _own = distinct_rows(t, self.job)
         block = self.job.batch / n * t.slots * holders
         block *= self._travel.vector(t.wire, t.vec_size // holders)
-        for r in range(n):
-            come = block * (holders - 1 if r < holders else holders) / holders
-            sent = block / holders * (n - 1) if r < holders else 0.0
+        have, others = slice(0, holders), slice(holders, n)
+        for at, of in ((have, holders - 1), (others, holders)):
+            come = block * of / holders
+            sent = block / holders * (n - 1) if at is have else 0.0
             peers = max(come, sent) / (block / holders)
-            self._send(out, r, (sent, sent), (come, come), peers, as_rows=False)
-            if r >= holders:
-                continue
-            self._lay(t, out, held, r, width=1 / holders)
-            self._work(t, out[:, r], 1.0, 1 / holders, rows)
+            self._send(out, at, (sent, sent), (come, come), peers, as_rows=False)
+        self._rows.lay(t, out, held, have, width=1 / holders)
+        self._work(t, out[:, have], 1.0, 1 / holders, rows)

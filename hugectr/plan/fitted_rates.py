@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hugectr.plan.cost import PHASES, CostModel
+from hugectr.plan.cost import CostModel
 from hugectr.plan.job import Choice, Job
 from hugectr.plan.machine import Machine
 from hugectr.plan.table_cost import Array
 from hugectr.plan.table_load import TableLoad
+from hugectr.plan.whole_step import PHASES
 
 #: What is fitted: of some a second, and seconds.
 RATES = ("keys", "cached", "accesses", "gradients", "update")

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from hugectr.plan.balance import spread
-from hugectr.plan.cost import PHASES, CostModel
+from hugectr.plan.cost import CostModel
 from hugectr.plan.job import Choice, Job, asks, choices_of
 from hugectr.plan.memory import size_for_people
 from hugectr.plan.placements import OF_A_DEVICE, PlacementPlan, TablePlacement
 from hugectr.plan.search import Search, limits_of, rooms_of
 from hugectr.plan.table_cost import Array, Cost
 from hugectr.plan.table_load import KINDS, TableLoad
+from hugectr.plan.whole_step import PHASES
 
 
 def plan_placements(
@@ -67,16 +68,18 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
             )
         )
     uniform = {}
+    may_be = [{choice.kind for choice in choices_of(table, job)} for table in tables]
     for kind in KINDS:
         if kind == "hybrid":
             continue
-        alike = _uniform(model, tables, kind)
+        alike = _uniform(model, tables, [kind if kind in may else "by_key" for may in may_be])
         costs = [cost for _, cost in alike]
         held = np.sum([rooms_of(cost.held, job) for cost in costs], axis=0) if costs else rooms
         if lacking or not (held > limits_of(job)).any():
             seconds = np.sum([cost.seconds for cost in costs], axis=0) if costs else 0.0 * fixed
+            longest = seconds.max(axis=-1)
             asked = any(asks(t, choice) for t, (choice, _) in zip(tables, alike, strict=True))
-            uniform[kind] = round(1e3 * float(model.whole_step(seconds, asked)), 6)
+            uniform[kind] = round(1e3 * float(model.whole_step(longest, asked)), 6)
     over = rooms - limits_of(job)
     for r in np.flatnonzero(over[:-1] > 0):
         where = f"device {r}" if r < job.devices else f"process {r - job.devices}'s host memory"
@@ -106,18 +109,19 @@ def _not_known(job: Job, tables: Sequence[TableLoad]) -> tuple[str, ...]:
     return (f"not in this machine's file, taken as 0: {', '.join(names)}",) if names else ()
 
 
-def _uniform(model: CostModel, tables: list[TableLoad], kind: str) -> list[tuple[Choice, Cost]]:
-    """Of all tables placed so, or by key where they can not be; on one
-    device each they are spread by their work."""
-    placed = []
-    for t in tables:
-        may = any(choice.kind == kind for choice in choices_of(t, model.job))
-        placed.append(Choice(kind if may else "by_key"))
+def _uniform(
+    model: CostModel, tables: list[TableLoad], kinds: Sequence[str]
+) -> list[tuple[Choice, Cost]]:
+    """Of tables placed so; on one device each they are spread by their work."""
+    placed = [Choice(kind) for kind in kinds]
     costs = [model.cost(table, choice) for table, choice in zip(tables, placed, strict=True)]
-    if kind == "one_device":
+    if "one_device" in kinds:
         work = {t.name: float(c.seconds.sum()) for t, c in zip(tables, costs, strict=True)}
         on = spread(work, {}, model.job.devices)
-        placed = [replace(c, device=on[t.name]) for t, c in zip(tables, placed, strict=True)]
+        placed = [
+            replace(choice, device=on[table.name]) if choice.kind == "one_device" else choice
+            for table, choice in zip(tables, placed, strict=True)
+        ]
         costs = [model.cost(table, choice) for table, choice in zip(tables, placed, strict=True)]
     return list(zip(placed, costs, strict=True))
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.plan.cost import PHASES, CostModel
+from hugectr.plan.cost import CostModel
 from hugectr.plan.job import Choice, Job, asks, choices_of
-from hugectr.plan.table_cost import Array, Held
+from hugectr.plan.table_cost import Array, Costs, Held
 from hugectr.plan.table_load import TableLoad
-from hugectr.plan.whole_step import BESIDE
+from hugectr.plan.whole_step import BESIDE, PHASES
 
 #: Seconds that a byte without room costs: more than any plan that has room for all.
 _NO_ROOM = 1e-3
@@ -67,12 +67,12 @@ class Search:
                     f"plan: table {table.name!r} may be placed {list(table.kinds)}, none of which "
                     f"is possible on {model.job.devices} devices"
                 )
-            costs = [model.cost(table, choice) for choice in choices]
-            seconds = np.stack([cost.seconds for cost in costs])
-            held = np.stack([rooms_of(cost.held, model.job) for cost in costs])
+            costs = model.costs(table, choices)
+            held = rooms_of(costs, model.job)
             asked = np.array([asks(table, choice) for choice in choices], np.float64)
-            parts = np.concatenate([seconds.reshape(len(costs), -1), held, asked[:, None]], axis=1)
-            self._options.append(_Options(choices, parts, seconds, held, asked))
+            seconds = costs.seconds.reshape(len(choices), -1)
+            parts = np.concatenate([seconds, held, asked[:, None]], axis=1)
+            self._options.append(_Options(choices, parts, costs.seconds, held, asked))
 
     def best(self) -> list[Choice]:
         """A choice for each table."""
@@ -95,9 +95,10 @@ class Search:
         """Of sums of parts, (..., parts)."""
         end = self._shape[0] * self._shape[1]
         seconds = parts[..., :end].reshape(*parts.shape[:-1], *self._shape)
-        step = self._model.whole_step(seconds, parts[..., -1] > 0)
+        longest = seconds.max(axis=-1)
+        step = self._model.whole_step(longest, parts[..., -1] > 0)
         without = np.maximum(parts[..., end:-1] - self._limits, 0).sum(axis=-1)
-        hidden = _HIDDEN * seconds.max(axis=-1).sum(axis=-1)
+        hidden = _HIDDEN * longest.sum(axis=-1)
         return np.asarray(step + hidden + _NO_ROOM * without)
 
     def _starts(self) -> list[list[int]]:
@@ -198,12 +199,12 @@ class Search:
         return False
 
 
-def rooms_of(held: Held, job: Job) -> Array:
+def rooms_of(held: Held | Costs, job: Job) -> Array:
     """Bytes of each device, in the host memory of each process, and that a table's own budgets
-    lack."""
+    lack: (rooms), or (choices, rooms)."""
     processes = range(0, job.devices, job.column_devices)
-    host = np.add.reduceat(held.host, list(processes))
-    return np.concatenate([held.device, host, [held.lacking]])
+    host = np.add.reduceat(held.host, list(processes), axis=-1)
+    return np.concatenate([held.device, host, np.asarray(held.lacking)[..., None]], axis=-1)
 
 
 def limits_of(job: Job) -> Array:

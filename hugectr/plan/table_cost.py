@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +20,8 @@ class Held:
     device, host, disk : array (devices,)
         In memory of each device; and of the rows that it has, in host memory and on a disk.
     lacking : float
-        Bytes that the table's own budgets are too small by: of host and disk for its rows, of the
-        device for the distinct rows of two batches.
+        Bytes that the table's own budgets are too small by on the device where they are most: of
+        host and disk for its rows, of the device for the distinct rows of two batches.
     """
 
     def __init__(self, devices: int) -> None:
@@ -59,6 +60,34 @@ class Cost:
         """The same with the devices in this order."""
         lanes = np.concatenate([order, len(order) + order])
         return Cost(self.seconds[:, lanes], self.held.elsewhere(order))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What choices of a table cost, choice by choice.
+
+    Attributes
+    ----------
+    seconds : array (choices, phases, 2 * devices)
+    device, host : array (choices, devices)
+    lacking : array (choices,)
+        As of ``Held``.
+    """
+
+    seconds: Array
+    device: Array
+    host: Array
+    lacking: Array
+
+    @classmethod
+    def at(cls, found: Sequence[Cost], orders: npt.NDArray[np.intp]) -> Costs:
+        """Of these costs, each with the devices in its order, (choices, devices)."""
+        each, lanes = np.arange(len(found)), np.hstack([orders, orders.shape[1] + orders])
+        seconds = np.array([cost.seconds.T for cost in found])[each[:, None], lanes]
+        device = np.array([cost.held.device for cost in found])[each[:, None], orders]
+        host = np.array([cost.held.host for cost in found])[each[:, None], orders]
+        lacking = np.array([cost.held.lacking for cost in found])
+        return cls(seconds.swapaxes(1, 2), device, host, lacking)
 
 
 def swapped(devices: int, r: int) -> npt.NDArray[np.intp]:

@@ -6,6 +6,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+#: Of a step, in their order. A phase ends on all devices at once, because vectors travel.
+#: Rows that have no place are moved behind the plan, beside the step.
+PHASES = ("plan", "gather", "send vectors", "send gradients", "update", "move rows")
 #: Of the phases, those beside the step: a next batch is planned, and its rows are moved.
 BESIDE = ("plan", "move rows")
 

@@ -273,9 +273,8 @@ TEST_P(LookupGroupOf, APlanIsDroppedWhileAStepIsUnderWay) {
     tables.plan(batches_of(params, seed + 1), PlanSlot::Train1);
     tables.forward(PlanSlot::Train0);
     std::jthread dropping;
-    tables.update(PlanSlot::Train0, seed, step, [&] {
-      dropping = std::jthread([&] { tables.drop(PlanSlot::Train1); });
-    });
+    tables.update(PlanSlot::Train0, seed, step,
+                  [&] { dropping = std::jthread([&] { tables.drop(PlanSlot::Train1); }); });
   }
   EXPECT_GT(tables[0].stats().rows, 0u);
 }

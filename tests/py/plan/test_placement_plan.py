@@ -160,6 +160,14 @@ def test_costs_of_choices_are_those_worked_out_for_each(rng):
             found, alone = model.cost(load, choice), model._cost(load, choice)
             np.testing.assert_allclose(found.seconds, alone.seconds, rtol=1e-12)
             np.testing.assert_array_equal(found.held.device, alone.held.device)
+        choices = choices_of(load, model.job)
+        together = model.costs(load, choices)
+        for c, choice in enumerate(choices):
+            alone = model.cost(load, choice)
+            np.testing.assert_array_equal(together.seconds[c], alone.seconds)
+            np.testing.assert_array_equal(together.device[c], alone.held.device)
+            np.testing.assert_array_equal(together.host[c], alone.held.host)
+            assert together.lacking[c] == alone.held.lacking
 
 
 @pytest.mark.parametrize("kind", ["replicated", "by_column"])

@@ -63,5 +63,7 @@ def test_a_disk_that_one_process_loses_is_told_to_all_where_they_read_together(t
     assert status == 0, f"{out}\n{err}"
     assert "process 1 is told: table 'emb': can not open" in out, out
     # By the process itself, or by its stream where a collective was to come behind the read.
-    told = r"process 0 is told: collective stopped: process 1: (rank 1 failed: )?table 'emb': can not"
+    told = (
+        r"process 0 is told: collective stopped: process 1: (rank 1 failed: )?table 'emb': can not"
+    )
     assert re.search(told, out), out

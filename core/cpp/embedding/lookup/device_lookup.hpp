@@ -171,10 +171,10 @@ class DeviceLookup {
   std::size_t micro_batches_ = 1;  ///< of training batches
   std::vector<Part> parts_;
   std::unique_ptr<Exchange> pooled_;
-  std::unique_ptr<UniqueExchange> unique_;      ///< null: vectors travel pooled, or not at all
-  std::unique_ptr<ReplicaExchange> replica_;    ///< null: no table is on all devices
-  std::vector<const Exchange*> exchanges_;      ///< in the order in which all devices use them
-  std::deque<LookupPlan> plans_;                ///< by slot
+  std::unique_ptr<UniqueExchange> unique_;    ///< null: vectors travel pooled, or not at all
+  std::unique_ptr<ReplicaExchange> replica_;  ///< null: no table is on all devices
+  std::vector<const Exchange*> exchanges_;    ///< in the order in which all devices use them
+  std::deque<LookupPlan> plans_;              ///< by slot
   /// By slot and exchange: gradients that are here already. Of the step that has the slot: another
   /// slot's plan may fail meanwhile, on another thread.
   std::deque<std::vector<std::vector<Shipment>>> brought_;
