@@ -149,6 +149,8 @@ void SegmentFile::verify(bool again) {
       [&](std::uint64_t, const std::byte* data, std::size_t bytes) { found.add(data, bytes); });
   if (found.sums() == sums_.sums()) {
     verified_ = true;
+    const std::scoped_lock lock(found_);
+    unread_.clear();
     return;
   }
   // Once more, to say where.
@@ -166,6 +168,11 @@ void SegmentFile::verify(bool again) {
 std::string SegmentFile::damage() const {
   const std::scoped_lock lock(found_);
   return damage_;
+}
+
+std::string SegmentFile::unread() const {
+  const std::scoped_lock lock(found_);
+  return unread_;
 }
 
 void SegmentFile::raise_damage(const std::string& what) const {
@@ -200,7 +207,9 @@ void SegmentFile::read_bytes(std::uint64_t offset, std::byte* data, std::size_t 
       try {
         fail("can not read", offset + done, code);
       } catch (const DataError& error) {
-        raise_damage(error.what());
+        const std::scoped_lock lock(found_);
+        unread_ = error.what();
+        throw StorageError(unread_);
       }
     }
     const bool off_grid = direct_ && n % static_cast<ssize_t>(kBlockBytes) != 0 &&

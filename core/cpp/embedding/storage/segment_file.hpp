@@ -59,11 +59,13 @@ class SegmentFile {
   void read(std::size_t first, std::size_t count, std::byte* groups) const;
   /// Throws DataError that names file and byte unless the group is what was written there.
   void check(std::size_t place, const std::byte* group) const;
-  /// Reads all of a sealed file and throws DataError unless it is what was written. It is not read
-  /// once more, but for `again`: a file may rot later.
+  /// Reads all of the file and throws DataError unless it is what was written; not beside a write.
+  /// It is not read once more, but for `again`: a file may rot later.
   void verify(bool again);
   /// What was found wrong with the file, by whoever read it, as its error said; empty: nothing yet.
   std::string damage() const;
+  /// What the disk has refused to read, as its error said; empty: nothing, or all was read since.
+  std::string unread() const;
   /// Notes what was found wrong, the first of it, and throws it as a DataError.
   [[noreturn]] void raise_damage(const std::string& what) const;
 
@@ -115,7 +117,7 @@ class SegmentFile {
   bool all_finite_ = true;
   std::atomic<bool> verified_ = false;
   mutable std::mutex found_;  ///< guards what follows
-  mutable std::string damage_;
+  mutable std::string damage_, unread_;
   std::mutex name_;  ///< guards what follows
   std::size_t holds_ = 0;
   bool to_be_removed_ = false;

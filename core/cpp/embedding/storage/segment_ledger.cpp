@@ -44,7 +44,12 @@ void SegmentLedger::seal(std::uint32_t number, std::size_t groups) {
   Segment& segment = segments_.at(number);
   segment.groups = groups;
   segment.sealed = true;
-  if (2 * segment.alive < capacity(segment) || segment.alive == 0) due_.insert(number);
+  if (is_due(segment)) due_.insert(number);
+}
+
+bool SegmentLedger::is_due(const Segment& segment) const {
+  if (segment.alive == 0) return segment.sealed;
+  return segment.sealed && !segment.damaged && 2 * segment.alive < capacity(segment);
 }
 
 void SegmentLedger::mark_damaged(std::uint32_t number) {
@@ -52,6 +57,23 @@ void SegmentLedger::mark_damaged(std::uint32_t number) {
   const auto found = segments_.find(number);
   if (found != segments_.end()) found->second.damaged = true;
   due_.erase(number);
+}
+
+void SegmentLedger::mark_unread(std::uint32_t number) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = segments_.find(number);
+  if (found == segments_.end() || ++found->second.failed_reads < kReadTries) return;
+  found->second.damaged = true;
+  due_.erase(number);
+}
+
+void SegmentLedger::mark_read(std::uint32_t number) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = segments_.find(number);
+  if (found == segments_.end()) return;
+  found->second.damaged = false;
+  found->second.failed_reads = 0;
+  if (is_due(found->second)) due_.insert(number);
 }
 
 bool SegmentLedger::drop(std::uint32_t number) {
@@ -69,8 +91,7 @@ void SegmentLedger::leave(RowLocation at) {
   Segment& old = segments_.at(at.segment);
   --old.alive;
   --rows_alive_;
-  const bool due = old.sealed && (2 * old.alive < capacity(old) || old.alive == 0);
-  if (due && (!old.damaged || old.alive == 0)) due_.insert(at.segment);
+  if (is_due(old)) due_.insert(at.segment);
 }
 
 void SegmentLedger::place(std::span<const std::uint32_t> rows, std::span<const RowLocation> at,

@@ -39,6 +39,7 @@ class SegmentLedger {
     std::size_t alive = 0;   ///< rows whose location is here
     bool sealed = false;     ///< nothing is written to it any more
     bool damaged = false;    ///< found while sweeping: left as it is
+    int failed_reads = 0;    ///< of sweeps
   };
 
   /// `most_segments` at once, of which one is kept for sweeping.
@@ -50,6 +51,12 @@ class SegmentLedger {
   void add(const Segment& segment);
   void seal(std::uint32_t number, std::size_t groups);
   void mark_damaged(std::uint32_t number);
+  /// A sweep could not read it, which may be over soon. It is left as it is, too, when that has
+  /// happened kReadTries times.
+  void mark_unread(std::uint32_t number);
+  static constexpr int kReadTries = 3;
+  /// All of it was read since: it may be swept again.
+  void mark_read(std::uint32_t number);
   /// Takes a segment out in which nothing is alive. False if something is.
   bool drop(std::uint32_t number);
 
@@ -82,6 +89,7 @@ class SegmentLedger {
 
  private:
   void leave(RowLocation at);
+  bool is_due(const Segment& segment) const;
   std::size_t capacity(const Segment& segment) const;
 
   const SegmentKind kind_;

@@ -153,7 +153,29 @@ void SegmentStore::sync() {
   sweep_.raise_failure();
 }
 
-void SegmentStore::check_undamaged() const {
+void SegmentStore::check_undamaged() {
+  const std::scoped_lock lock(writing_);
+  const auto segments = ledger_.segments();
+  if (std::ranges::any_of(segments,
+                          [](const auto& s) { return !s.second.file->unread().empty(); })) {
+    const SegmentSweep::Pause pause(sweep_);
+    read_again();
+  }
+  refuse_damaged();
+}
+
+void SegmentStore::read_again() {
+  for (const auto& [number, segment] : ledger_.segments()) {
+    if (segment.alive == 0 || segment.file->unread().empty()) continue;
+    try {
+      segment.file->verify(true);
+      ledger_.mark_read(number);
+    } catch (const StorageError&) {  // the file knows
+    }
+  }
+}
+
+void SegmentStore::refuse_damaged() const {
   for (const auto& [number, segment] : ledger_.segments()) {
     if (segment.alive == 0) continue;  // what it had is elsewhere, or was erased
     if (const std::string found = segment.file->damage(); !found.empty()) {
@@ -161,13 +183,18 @@ void SegmentStore::check_undamaged() const {
           concat("nothing is saved of a table that has lost rows: ", found,
                  "; resume the model from there, or build the model again and resume that"));
     }
+    if (const std::string refused = segment.file->unread(); !refused.empty()) {
+      throw StorageError(concat("nothing is saved of a table whose rows can not be read: ", refused,
+                                ". Once they can, it is saved as ever"));
+    }
   }
 }
 
 StoredRows SegmentStore::stored(std::span<const std::uint32_t> rows) {
   const std::scoped_lock lock(writing_);
   const SegmentSweep::Pause pause(sweep_);
-  check_undamaged();
+  read_again();
+  refuse_damaged();
   head_.seal();
   std::unordered_set<std::uint32_t> worth;
   const auto segments = ledger_.segments();

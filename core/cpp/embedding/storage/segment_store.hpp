@@ -82,15 +82,18 @@ class SegmentStore {
   /// held. What is written from now on goes to other segments. As check_undamaged().
   StoredRows stored(std::span<const std::uint32_t> rows);
 
-  /// Throws DataError when somebody has found damage in a segment in which rows are alive: what is
-  /// saved of them would be no checkpoint.
-  void check_undamaged() const;
+  /// Throws DataError when somebody has found damage in a segment in which rows are alive, or could
+  /// not read it and it can not be read now: what is saved of them would be no checkpoint.
+  void check_undamaged();
 
   StoreCounts counts() const;
   const GroupShape& shape() const { return kind_.shape; }
   const std::string& table() const { return kind_.table; }
 
  private:
+  /// Reads what could not be read, nothing being written or swept.
+  void read_again();
+  void refuse_damaged() const;
   std::size_t read_run(const GroupRun& run, std::span<const std::uint32_t> rows,
                        std::span<const RowRequest> requests, AlignedBuffer& buffer,
                        const RowTarget& target) const;

@@ -123,7 +123,12 @@ void SegmentSweep::move_alive(const SegmentLedger::Segment& segment, std::size_t
   contents_.clear();
   try {
     segment.file->read(first, groups, data);
-    read_groups_ += groups;
+  } catch (const Error&) {
+    ledger_.mark_unread(segment.file->number());
+    throw;
+  }
+  read_groups_ += groups;
+  try {
     for (std::size_t g = 0; g < groups; ++g) {
       const std::byte* group = data + g * shape.bytes();
       segment.file->check(first + g, group);

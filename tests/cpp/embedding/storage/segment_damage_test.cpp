@@ -106,6 +106,92 @@ TEST(SegmentDamage, IsLeftAloneByTheSweepWhichSaysSo) {
   EXPECT_EQ(errors_in(checked), 0U);
 }
 
+/// What saving says, empty if it does not mind.
+std::string refusal(SegmentStore& store) {
+  try {
+    store.check_undamaged();
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// A store whose first segment is due for a sweep that can not read it.
+struct Unread {
+  Unread() : checked(settings()) {
+    checked.write(range(0, 312));  // one segment
+    checked.write(range(1000, 1001));
+    file = segments_in(folder / "rows")[0];
+    disk->unreadable = true;
+    checked.write(range(39, 300));
+  }
+  /// Writes until the sweep says something or has removed the segment; what it says.
+  std::string write() {
+    for (int wait = 0; wait < 400; ++wait) {
+      try {
+        checked.write(range(1000, 1001));
+      } catch (const DataError& error) {
+        return error.what();
+      }
+      if (!std::filesystem::exists(file)) return {};
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return {};
+  }
+
+  const Folder folder;
+  const std::shared_ptr<BadDisk> disk = std::make_shared<BadDisk>();
+  Checked checked;
+  std::string file;
+
+ private:
+  StoreSettings settings() {
+    StoreSettings made = small_store(folder / "rows");
+    made.files = disk;
+    return made;
+  }
+};
+
+TEST(SegmentDamage, WhatTheSweepCouldNotReadOnceIsSweptLater) {
+  Unread store;
+  EXPECT_TRUE(has(store.write(), store.file));
+  store.disk->unreadable = false;
+  while (!store.write().empty()) {
+  }
+  EXPECT_FALSE(std::filesystem::exists(store.file));
+  store.checked.check();
+}
+
+TEST(SegmentDamage, WhatTheSweepCanNeverReadIsLeftAlone) {
+  Unread store;
+  int said = 0;
+  while (!store.write().empty()) ++said;
+  EXPECT_TRUE(said >= 1 && said <= SegmentLedger::kReadTries) << said;
+  EXPECT_TRUE(has(refusal(store.checked.store), store.file));
+  store.disk->unreadable = false;
+  EXPECT_EQ(store.write(), "");
+  EXPECT_TRUE(std::filesystem::exists(store.file));
+  store.checked.check();
+  // Before it is saved it is read, and then it is a segment as all others.
+  EXPECT_EQ(refusal(store.checked.store), "");
+  EXPECT_EQ(store.write(), "");
+  EXPECT_FALSE(std::filesystem::exists(store.file));
+  store.checked.check();
+}
+
+TEST(SegmentDamage, WhatCouldNotBeReadIsReadBeforeItIsSaved) {
+  Unread store;
+  store.disk->unreadable = true;
+  const auto read = [&] { store.checked.store.read(range(0, 39), [](std::size_t, auto) {}); };
+  EXPECT_TRUE(has(message_of<DataError>(read), store.file));
+  EXPECT_TRUE(has(refusal(store.checked.store), "can not be read"));
+  EXPECT_TRUE(
+      has(message_of<DataError>([&] { store.checked.store.stored(range(0, 39)); }), "read"));
+  change_byte(store.file, 4096 + 500);
+  store.disk->unreadable = false;
+  EXPECT_TRUE(has(refusal(store.checked.store), "has lost rows")) << "it was damaged all the same";
+}
+
 TEST(SegmentDamage, ReadErrorsAreNamed) {
   const Folder folder;
   StoreSettings settings = small_store(folder / "rows");
@@ -116,16 +202,6 @@ TEST(SegmentDamage, ReadErrorsAreNamed) {
   disk->reads_until_error = 2;
   EXPECT_EQ(errors_in(checked), 1U);
   checked.check();
-}
-
-/// What saving says, empty if it does not mind.
-std::string refusal(const SegmentStore& store) {
-  try {
-    store.check_undamaged();
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return {};
 }
 
 TEST(SegmentDamage, ThatSomebodyHasMetIsNeverSaved) {
@@ -174,7 +250,7 @@ TEST(SegmentDamage, IsFoundWhenASegmentIsVerified) {
   }
 }
 
-TEST(SegmentDamage, AReadErrorOfASaveIsOne) {
+TEST(SegmentDamage, AReadErrorOfASaveIsOneUntilItCanBeRead) {
   const Folder folder;
   StoreSettings settings = small_store(folder / "rows");
   const auto disk = std::make_shared<BadDisk>();
@@ -183,9 +259,12 @@ TEST(SegmentDamage, AReadErrorOfASaveIsOne) {
   checked.write(range(0, 300));
   const StoredRows stored = checked.store.stored(range(0, 300));
   SegmentFile& file = stored.segments.begin()->second->file();
-  disk->reads_until_error = 1;
+  disk->unreadable = true;
   EXPECT_TRUE(has(message_of<DataError>([&] { file.verify(false); }), file.path()));
   EXPECT_TRUE(has(refusal(checked.store), file.path()));
+  disk->unreadable = false;
+  EXPECT_EQ(refusal(checked.store), "");
+  EXPECT_EQ(checked.store.stored(range(0, 300)).segments.size(), stored.segments.size());
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ class BadDisk final : public FileCalls {
  public:
   std::atomic<std::int64_t> room = INT64_MAX;  ///< bytes that may still be asked for
   std::atomic<int> reads_until_error = -1, writes_until_error = -1;  ///< then EIO, once
+  std::atomic<bool> unreadable = false;
   std::atomic<bool> short_writes = false, refuses_direct = false, reserves = true;
 
   int open(const std::string& path, int flags) override {
@@ -65,6 +66,7 @@ class BadDisk final : public FileCalls {
     return FileCalls::open(path, flags);
   }
   ssize_t read(int descriptor, void* to, std::size_t bytes, std::uint64_t offset) override {
+    if (unreadable) return errno = EIO, -1;
     if (reads_until_error >= 0 && reads_until_error-- == 0) return errno = EIO, -1;
     return FileCalls::read(descriptor, to, bytes, offset);
   }
