@@ -8,6 +8,7 @@
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/memory/allocators.hpp"
+#include "core/cpp/memory/flat_buffer.hpp"
 #include "core/cpp/memory/tensor2.hpp"
 
 namespace hugectr {
@@ -48,11 +49,22 @@ class GeneralBuffer2 : public std::enable_shared_from_this<GeneralBuffer2<Alloca
     return {dimensions, type, piece(num_elements(dimensions) * size_of(type), std::move(name))};
   }
 
+  /// Sets `flat` to `count` elements of this arena when that is allocated; until then it is what
+  /// it was, and stays where it is.
+  void reserve(std::size_t count, TensorScalarType type, FlatBuffer* flat, std::string name) {
+    flats_.push_back({flat, count, type, take(count * size_of(type), std::move(name))});
+  }
+
   /// Takes the memory. Throws OutOfMemory with the owner's name; InvalidArgument if called twice.
   void allocate() {
     HCTR_CHECK(!allocated_, "arena '", owner_, "' is already allocated");
     if (bytes_ > 0) data_ = allocator_.allocate(bytes_, owner_);
     allocated_ = true;
+    for (const Flat& flat : flats_) {
+      void* const data = data_ ? static_cast<char*>(data_) + flat.offset : nullptr;
+      *flat.to = FlatBuffer(data, flat.count, flat.type, allocator_.device());
+    }
+    flats_.clear();
   }
 
   bool allocated() const { return allocated_; }
@@ -82,13 +94,25 @@ class GeneralBuffer2 : public std::enable_shared_from_this<GeneralBuffer2<Alloca
   };
 
   std::shared_ptr<TensorBuffer2> piece(std::size_t bytes, std::string name) {
+    return std::make_shared<Piece>(this->shared_from_this(), take(bytes, std::move(name)));
+  }
+  /// Returns where they begin.
+  std::size_t take(std::size_t bytes, std::string name) {
     HCTR_CHECK(!allocated_, "arena '", owner_, "' is already allocated: can not reserve '", name,
                "'");
-    auto result = std::make_shared<Piece>(this->shared_from_this(), bytes_);
-    report_.push_back({owner_, std::move(name), bytes_, bytes});
-    bytes_ = (bytes_ + bytes + kAlignment - 1) / kAlignment * kAlignment;
-    return result;
+    const std::size_t offset = bytes_;
+    report_.push_back({owner_, std::move(name), offset, bytes});
+    bytes_ = (offset + bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return offset;
   }
+
+  /// What allocate() sets.
+  struct Flat {
+    FlatBuffer* to;
+    std::size_t count;
+    TensorScalarType type;
+    std::size_t offset;
+  };
 
   std::string owner_;
   Allocator allocator_;
@@ -96,6 +120,7 @@ class GeneralBuffer2 : public std::enable_shared_from_this<GeneralBuffer2<Alloca
   std::size_t bytes_ = 0;
   bool allocated_ = false;
   std::vector<MemoryReportEntry> report_;
+  std::vector<Flat> flats_;
 };
 
 /// The arena of device-free code.

@@ -41,6 +41,7 @@ void SessionState::build(const std::optional<ReaderSpec>& reader,
   }
   tables = make_tables(solver, model, *graph, resources);
   networks = make_networks(solver, graph, *resources);
+  find_vectors();
   has_reader = reader.has_value();
   if (reader) {
     reads_together = hugectr::reads_together(*reader, model, *resources);
@@ -111,14 +112,19 @@ std::size_t SessionState::first_sample(std::size_t local_id, bool train) const {
          (global_batch / resources->get_global_gpu_count());
 }
 
-TensorRef SessionState::vectors(std::size_t local_id, std::size_t table, bool train) const {
-  return networks[local_id]->tensor((*tables)[table].params().top, train);
-}
-
-TensorRef SessionState::gradient(std::size_t local_id, std::size_t table) const {
-  const Network& network = *networks[local_id];
-  const std::string name = (*tables)[table].params().top + "@grad";
-  return network.has_tensor(name, true) ? network.tensor(name, true) : TensorRef{};
+void SessionState::find_vectors() {
+  for (const auto& network : networks) {
+    const auto found = [&](const std::string& name, bool train) {
+      return network->has_tensor(name, train) ? network->tensor(name, train) : TensorRef{};
+    };
+    TableVectors& own = vectors.emplace_back();
+    for (std::size_t t = 0; t < tables->size(); ++t) {
+      const std::string& top = (*tables)[t].params().top;
+      own.train.push_back(found(top, true));
+      own.gradients.push_back(found(top + "@grad", true));
+      own.eval.push_back(found(top, false));
+    }
+  }
 }
 
 void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
@@ -133,7 +139,7 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   const std::size_t parts = solver.micro_batches;
   const auto bring_vectors = [&](std::size_t m) {
     tables->forward(local_id, planned.slot,
-                    [&](std::size_t table) { return vectors(local_id, table, true); },
+                    [&](std::size_t table) { return vectors[local_id].train[table]; },
                     network.step(), brings_beside, {m, parts});
   };
 
@@ -146,7 +152,7 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   for (std::size_t m = 0; !brings_beside && m < parts; ++m) bring_vectors(m);
   if (timed) clock.end_stage(stream);
   const bool beside = network.updates_inputs_beside() && !one_by_one;
-  const auto gradient_of = [&](std::size_t table) { return gradient(local_id, table); };
+  const auto gradient_of = [&](std::size_t table) { return vectors[local_id].gradients[table]; };
   const auto update_tables = [&] {
     tables->backward_and_update(local_id, planned.slot, gradient_of,
                                 {network.lr(), network.step(), network.unscale()}, beside);
@@ -196,7 +202,7 @@ void SessionState::eval_on(std::size_t local_id, Batch& batch) {
   network.set_scalars(scalars_for(local_id, batch, false));
   write_inputs(local_id, part, false);
   tables->forward(local_id, PlanSlot::Eval,
-                  [&](std::size_t table) { return vectors(local_id, table, false); });
+                  [&](std::size_t table) { return vectors[local_id].eval[table]; });
   network.eval();
   add_tasks(
       *metrics, resources->get_local_gpu(local_id), tasks, model.input,

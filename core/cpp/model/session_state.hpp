@@ -44,9 +44,7 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   void plan_eval_on(std::size_t local_id, Batch& batch);
   /// Enqueues one evaluation batch of one device, after all devices have planned it.
   void eval_on(std::size_t local_id, Batch& batch);
-  /// A table's vectors in the network, and their gradient in training; empty: it has none.
-  TensorRef vectors(std::size_t local_id, std::size_t table, bool train) const;
-  TensorRef gradient(std::size_t local_id, std::size_t table) const;
+  void find_vectors();
   /// Copies label, dense, lengths and sample weights of the batch into the network's inputs.
   void write_inputs(std::size_t local_id, const DeviceBatch& batch, bool train);
   /// Number in the global batch of a device's first sample.
@@ -118,6 +116,12 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   std::unique_ptr<IDataReader> eval_reader;   ///< null without evaluation data
   std::unique_ptr<ModelTables> tables;
   std::vector<std::unique_ptr<Network>> networks;
+  /// Of one device's networks, by table: vectors that they read, and the gradients of those; empty:
+  /// there are none. A step asks for them often, and networks know them by name.
+  struct TableVectors {
+    std::vector<TensorRef> train, gradients, eval;
+  };
+  std::vector<TableVectors> vectors;      ///< one a local device
   std::unique_ptr<LossWatch> loss_watch;  ///< null when nothing trains
   std::unique_ptr<PlanAhead> planner;     ///< null without a train_reader
   LearningRateScheduler scheduler;

@@ -144,7 +144,7 @@ RowRuns RowGradients::runs(std::size_t table) const {
   gradient.shape = {part.count, 1, gradient.shape[1]};
   // Of what there is room for those that came: kernels are launched for so many.
   const std::size_t n = std::max<std::size_t>(part.count, 1);
-  const auto some = &TablePlan::first;
+  const auto some = [](const TensorBag2& bag, std::size_t count) { return bag.first(count); };
   return {.sorted_buckets = some(as_they_came ? part.places : part.sorted_places, n),
           .distinct = some(as_they_came ? part.rows : part.unique_rows, n),
           .run_offsets = some(as_they_came ? part.places : part.run_offsets, n + 1),

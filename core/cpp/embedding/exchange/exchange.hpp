@@ -46,16 +46,16 @@ class Route {
   /// (samples, slots, own columns) of `type` at the beginning of: vectors as this device pools
   /// them.
   TensorRef pooled(TensorScalarType type, std::size_t samples, std::size_t slots) const {
-    return vectors(pooled_.ref(), type, samples, slots, own_columns());
+    return vectors(pooled_, type, samples, slots, own_columns());
   }
   /// (samples, slots, d) ...: vectors of this device's samples, without gaps.
   TensorRef packed(TensorScalarType type, std::size_t samples, std::size_t slots) const {
-    return vectors(packed_.ref(), type, samples, slots, params_.embedding_vec_size);
+    return vectors(packed_, type, samples, slots, params_.embedding_vec_size);
   }
   /// (samples, slots, own columns) ...: gradients of a micro-batch as they come from devices,
   /// before they go where `pooled` has them. Only where training batches have several.
   TensorRef come(TensorScalarType type, std::size_t samples, std::size_t slots) const {
-    return vectors(come_.ref(), type, samples, slots, own_columns());
+    return vectors(come_, type, samples, slots, own_columns());
   }
   /// Bytes of vectors that are packed for their way; empty where they travel as they are.
   TensorRef wire_sent() const { return wire_sent_.ref(); }
@@ -64,14 +64,14 @@ class Route {
 
  private:
   std::size_t batch() const { return std::max(params_.batch_size, params_.batch_size_eval); }
-  static TensorRef vectors(const TensorRef& buffer, TensorScalarType type, std::size_t samples,
+  static TensorRef vectors(const FlatBuffer& buffer, TensorScalarType type, std::size_t samples,
                            std::size_t slots, std::size_t d);
 
   const SparseEmbeddingHashParams& params_;
   const Placement& placement_;
   std::size_t rank_;
   std::shared_ptr<DeviceBuffer2> arena_;
-  TensorBag2 pooled_, packed_, come_, wire_sent_, wire_came_;
+  FlatBuffer pooled_, packed_, come_, wire_sent_, wire_came_;
 };
 
 /// One table's part of an exchange.

@@ -28,10 +28,10 @@ struct ReplicaPlan {
   // Buffers, once a plan slot.
   std::shared_ptr<DeviceBuffer2> arena, offsets_arena;
   std::size_t keys = 0, buckets = 0;
-  TensorBag2 row_offsets;                     ///< of this device's samples, from 0 on
-  TensorBag2 sorted_buckets, run_offsets;     ///< of this device's samples, by row
-  TensorBag2 rows;                            ///< of the runs
-  TensorBag2 places;                          ///< of each run's sum in `sent`
+  FlatBuffer row_offsets;                     ///< of this device's samples, from 0 on
+  FlatBuffer sorted_buckets, run_offsets;     ///< of this device's samples, by row
+  FlatBuffer rows;                            ///< of the runs
+  FlatBuffer places;                          ///< of each run's sum in `sent`
   std::shared_ptr<DeviceBuffer2> sums_arena;  ///< the first table's: of all tables of a plan slot
   TensorBag2 sums;
 

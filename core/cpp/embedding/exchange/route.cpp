@@ -10,31 +10,31 @@ Route::Route(const SparseEmbeddingHashParams& params, const Placement& placement
   if (device_count() > 1) {
     const std::size_t d = params.embedding_vec_size;
     if (!of_own_samples()) {
-      pooled_ = arena_->reserve({pooled_vectors(rank_), own_columns()}, params.output_type,
-                                "pooled vectors");
+      arena_->reserve(pooled_vectors(rank_) * own_columns(), params.output_type, &pooled_,
+                      "pooled vectors");
     }
-    packed_ = arena_->reserve({packed_vectors(), d}, params.output_type, "packed vectors");
+    arena_->reserve(packed_vectors() * d, params.output_type, &packed_, "packed vectors");
     if (params.micro_batches > 1 && !of_own_samples()) {
       const std::size_t vectors = params.batch_size / params.micro_batches * own_slots();
-      come_ = arena_->reserve({vectors, own_columns()}, params.output_type, "gradients that come");
+      arena_->reserve(vectors * own_columns(), params.output_type, &come_, "gradients that come");
     }
     if (params.wire != WireType::Own && params.wire != WireType::Float32) {
       const std::size_t width = placement.interleave(d).width;
       const std::size_t bytes = wire_bytes(params.wire, width);
       const std::size_t most =
           std::max(pooled_vectors(rank_) * (own_columns() / width), packed_vectors() * (d / width));
-      wire_sent_ = arena_->reserve({most * bytes}, TensorScalarType::UInt8, "vectors to send");
-      wire_came_ = arena_->reserve({most * bytes}, TensorScalarType::UInt8, "vectors that come");
+      arena_->reserve(most * bytes, TensorScalarType::UInt8, &wire_sent_, "vectors to send");
+      arena_->reserve(most * bytes, TensorScalarType::UInt8, &wire_came_, "vectors that come");
     }
   }
   arena_->allocate();
 }
 
-TensorRef Route::vectors(const TensorRef& buffer, TensorScalarType type, std::size_t samples,
+TensorRef Route::vectors(const FlatBuffer& buffer, TensorScalarType type, std::size_t samples,
                          std::size_t slots, std::size_t d) {
   HCTR_CHECK(samples * slots * d * size_of(type) <= buffer.size_in_bytes(), "a batch of ", samples,
              " samples of ", to_string(type), " is larger than the exchange buffers were made for");
-  TensorRef ref = buffer;
+  TensorRef ref = buffer.ref();
   ref.dtype = type;
   ref.shape = {samples, slots, d};
   ref.row_stride = slots * d;

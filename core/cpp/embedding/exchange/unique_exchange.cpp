@@ -83,6 +83,8 @@ UniqueExchange::UniqueExchange(GPUResource& gpu, std::string owner, std::size_t 
   all_counts_ =
       counts_arena_->reserve({devices_, tables, 2, askers_}, TensorScalarType::Int64, "all counts");
   counts_arena_->allocate();
+  // Those of tables of which nothing can be asked of this device stay so.
+  gpu.plan_stream().fill_zero(counts_.get_ptr(), counts_.get_size_in_bytes());
   staging_arena_ =
       DeviceBuffer2::create(owner_ + " request counts", DeviceAllocator(gpu.staging_resource()));
   staging_arena_->reserve({devices_, tables, 2, askers_}, &counts_on_host_, "all counts");
@@ -96,6 +98,7 @@ void UniqueExchange::plan(std::span<const PlannedLookup> tables) {
   request(context, tables);
   exchange_counts(context, tables.size());
   std::vector<Chosen> chosen;
+  chosen.reserve(tables.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const RequestCounts counts(counts_on_host_.get_ptr(), hop_, micro_batches_, tables.size(), t);
     TablePlan& plan = *tables[t].plan;
@@ -128,6 +131,9 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
   std::vector<RequestRows> requests;
   std::vector<LookupSort> sorts;
   std::vector<CountRequests> counts;
+  requests.reserve(tables.size());
+  sorts.reserve(tables.size());
+  counts.reserve(tables.size());
   const std::size_t width = 2 * askers_;
   std::size_t keys = 0;
   for (const PlannedLookup& table : tables) keys += padded(table.plan->key_count());
@@ -135,6 +141,7 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
   std::size_t begin = 0;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     TablePlan& plan = *tables[t].plan;
+    if (tables[t].route->own_slots() == 0) continue;  // nothing can be asked of this device
     const std::size_t n = plan.key_count();
     const std::int64_t row_count = row_count_of(plan);
     TensorRef own_counts = counts_.ref();
@@ -277,6 +284,10 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
   std::vector<ExpandBuckets> expanded;
   std::vector<PlaceRequests> placed;
   std::vector<BucketScale> scales;
+  calls.reserve(2 * micro_batches_ * chosen.size());
+  rebased.reserve(chosen.size());
+  expanded.reserve(chosen.size());
+  placed.reserve(chosen.size());
   std::size_t keys = 0;
   for (const Chosen& one : chosen) keys += padded(one.table->plan->unique.keys);
   if (keys > placing_keys_ || !placing_arena_) reserve_placing(keys);
@@ -333,7 +344,9 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
 /// What comes back is a bucket each, in the order of micro-batches and devices.
 void UniqueExchange::sort_runs(const OpContext& context, std::span<const Chosen> chosen) const {
   std::vector<LookupSort> sorts;
+  sorts.reserve(chosen.size());
   for (const Chosen& one : chosen) {
+    if (one.table->route->own_slots() == 0) continue;
     const TablePlan& plan = *one.table->plan;
     const std::size_t asked = plan.unique.asked_rows();
     sorts.push_back({.rows = TablePlan::first(plan.unique.rows, asked),

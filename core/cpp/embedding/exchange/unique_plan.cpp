@@ -43,8 +43,8 @@ void UniquePlan::reserve_owner(const std::shared_ptr<MemoryResource>& memory,
                                const std::string& owner, std::size_t n) {
   const std::size_t size = std::max(owner_keys, TablePlan::with_reserve(n));
   auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
-  rows = next->reserve({size}, kPlanIndex, "rows asked for");
-  places = next->reserve({size + 1}, kPlanIndex, "places of rows asked for");
+  next->reserve(size, kPlanIndex, &rows, "rows asked for");
+  next->reserve(size + 1, kPlanIndex, &places, "places of rows asked for");
   owner_keys = 0;
   next->allocate();
   owner_arena = std::move(next);
@@ -56,11 +56,11 @@ void UniquePlan::reserve_asker(const std::shared_ptr<MemoryResource>& memory,
   const std::size_t size = std::max(asker_keys, TablePlan::with_reserve(n));
   const std::size_t buckets = std::max(asker_buckets, m);
   auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
-  given_places = next->reserve({size}, kPlanIndex, "place of each key's row");
-  row_offsets = next->reserve({buckets + 1}, kPlanIndex, "row offsets of the device's samples");
-  scale = next->reserve({buckets}, TensorScalarType::Float32, "scale of each bucket");
-  sorted_buckets = next->reserve({size}, kPlanIndex, "sorted buckets of rows that came");
-  run_offsets = next->reserve({size + 1}, kPlanIndex, "run offsets of rows that came");
+  next->reserve(size, kPlanIndex, &given_places, "place of each key's row");
+  next->reserve(buckets + 1, kPlanIndex, &row_offsets, "row offsets of the device's samples");
+  next->reserve(buckets, TensorScalarType::Float32, &scale, "scale of each bucket");
+  next->reserve(size, kPlanIndex, &sorted_buckets, "sorted buckets of rows that came");
+  next->reserve(size + 1, kPlanIndex, &run_offsets, "run offsets of rows that came");
   asker_keys = asker_buckets = 0;
   next->allocate();
   asker_arena = std::move(next);

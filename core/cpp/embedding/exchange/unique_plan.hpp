@@ -70,11 +70,11 @@ struct UniquePlan {
   // Buffers, once a plan slot.
   std::shared_ptr<DeviceBuffer2> owner_arena, asker_arena;
   std::size_t owner_keys = 0, asker_keys = 0, asker_buckets = 0;
-  TensorBag2 rows;          ///< owner: (>= asked_rows) rows in the order they travel
-  TensorBag2 places;        ///< owner: (>= asked_rows + 1) 0, 1, 2, ...: a bucket for each of them
-  TensorBag2 given_places;  ///< asker: (>= n) place of each key's row in what came
-  TensorBag2 row_offsets, scale;  ///< asker: (m + 1), (m): its buckets' keys, counted from 0
-  TensorBag2 sorted_buckets, run_offsets;  ///< asker: buckets of each row that came
+  FlatBuffer rows;          ///< owner: (>= asked_rows) rows in the order they travel
+  FlatBuffer places;        ///< owner: (>= asked_rows + 1) 0, 1, 2, ...: a bucket for each of them
+  FlatBuffer given_places;  ///< asker: (>= n) place of each key's row in what came
+  FlatBuffer row_offsets, scale;  ///< asker: (m + 1), (m): its buckets' keys, counted from 0
+  FlatBuffer sorted_buckets, run_offsets;  ///< asker: buckets of each row that came
 
   // The present plan.
   bool used = false;

@@ -12,9 +12,10 @@
 namespace hugectr {
 namespace {
 
-/// Elements begin .. begin + n - 1 of a buffer.
-TensorRef range_of_bag(const TensorBag2& bag, std::size_t begin, std::size_t n) {
-  TensorRef ref = TablePlan::first(bag, n);
+/// Elements begin .. begin + n - 1 of a buffer: FlatBuffer or TensorBag2.
+template <class Buffer>
+TensorRef range_of(const Buffer& buffer, std::size_t begin, std::size_t n) {
+  TensorRef ref = buffer.first(n);
   ref.data = static_cast<char*>(ref.data) + begin * size_of(ref.dtype);
   return ref;
 }
@@ -22,7 +23,7 @@ TensorRef range_of_bag(const TensorBag2& bag, std::size_t begin, std::size_t n) 
 /// Of buckets of a device's samples; empty: 1.
 TensorRef scale_of(const Shipment& table, std::size_t begin, std::size_t buckets) {
   return table.route->params().combiner == Combiner::Mean
-             ? range_of_bag(table.plan->unique.scale, begin, buckets)
+             ? range_of(table.plan->unique.scale, begin, buckets)
              : TensorRef{};
 }
 
@@ -61,6 +62,8 @@ TensorRef given_bytes(const Shipment& table) {
 void UniqueExchange::forward(const OpContext& context, std::span<const Shipment> tables,
                              const Rounding& rounding, MicroBatch part) const {
   std::vector<EmbeddingLookup> gathers, handed, pools;
+  gathers.reserve(tables.size());
+  pools.reserve(tables.size());
   VectorCalls calls(rounding, VectorCalls::Direction::Forward);
   VectorCalls inside(rounding, VectorCalls::Direction::Forward);  // of nodes
   for (const Shipment& table : tables) {
@@ -72,7 +75,7 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
     TensorRef all_given = given_vectors(table, output.dtype);
     if (asked.count > 0) {
       gathers.push_back({.rows = table.plan->staged.of_keys,
-                         .row_offsets = range_of_bag(unique.places, asked.first, asked.count + 1),
+                         .row_offsets = range_of(unique.places, asked.first, asked.count + 1),
                          .weights = table.plan->staged.arrays.vectors,
                          .out = rows});
     }
@@ -88,7 +91,7 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
       all_came.shape = {relay.came_rows(), d};
       if (hand.count > 0) {
         handed.push_back({.rows = TablePlan::first(relay.rows, relay.handed_rows()),
-                          .row_offsets = range_of_bag(relay.places, hand.first, hand.count + 1),
+                          .row_offsets = range_of(relay.places, hand.first, hand.count + 1),
                           .weights = all_came,
                           .out = hands});
       }
@@ -101,7 +104,7 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
     all_given.shape = {unique.given_rows(), d};
     const std::size_t first = part.index * buckets;
     pools.push_back({.rows = TablePlan::first(unique.given_places, unique.keys),
-                     .row_offsets = range_of_bag(unique.row_offsets, first, buckets + 1),
+                     .row_offsets = range_of(unique.row_offsets, first, buckets + 1),
                      .weights = all_given,
                      .scale = scale_of(table, first, buckets),
                      .out = output});
@@ -117,6 +120,7 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
 void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tables,
                               const Rounding& rounding, MicroBatch part) const {
   std::vector<EmbeddingGradient> gradients, of_node;
+  gradients.reserve(tables.size());
   VectorCalls calls(rounding, VectorCalls::Direction::Backward);
   VectorCalls inside(rounding, VectorCalls::Direction::Backward);  // of nodes
   for (Shipment& table : tables) {
@@ -128,12 +132,11 @@ void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tabl
     TensorRef sums = vectors_in(given_vectors(table, type), given);
     table.vectors = asked_vectors(table, type);
     sums.shape = {given.count, d};
-    gradients.push_back(
-        {.sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
-         .run_offsets = range_of_bag(unique.run_offsets, given.first, given.count + 1),
-         .gradient = gradient,
-         .scale = scale_of(table, 0, gradient.shape[0] * gradient.shape[1]),
-         .sums = sums});
+    gradients.push_back({.sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
+                         .run_offsets = range_of(unique.run_offsets, given.first, given.count + 1),
+                         .gradient = gradient,
+                         .scale = scale_of(table, 0, gradient.shape[0] * gradient.shape[1]),
+                         .sums = sums});
     const TensorRef sent = given_bytes(table), got = asked_bytes(table);
     const TensorRef to = vectors_in(table.vectors, asked);
     if (relay_) {
@@ -145,7 +148,7 @@ void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tabl
                         hand.of_device, {sent, relay.room->asked_bytes()});
       added.shape = {came.count, d};
       of_node.push_back({.sorted_buckets = TablePlan::first(relay.order, relay.handed_rows()),
-                         .run_offsets = range_of_bag(relay.run_offsets, came.first, came.count + 1),
+                         .run_offsets = range_of(relay.run_offsets, came.first, came.count + 1),
                          .gradient = handed,
                          .sums = added});
       calls.all_to_all(*table.route, added, to, d, came.of_device, asked.of_device,

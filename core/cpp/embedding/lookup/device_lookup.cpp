@@ -88,7 +88,7 @@ void DeviceLookup::add_part(std::size_t number, ShardedTable& table, bool freque
   parts_.push_back(
       {number, table, rows,
        Route(params, placement, gpu_.get_global_id(), gpu_.memory_resource(), rows.owner()),
-       may_choose && placement.rows_may_travel(),
+       placement.slots_of(gpu_.get_global_id()) > 0, may_choose && placement.rows_may_travel(),
        PositionStarts(params, gpu_.plan_stream(), gpu_.memory_resource()),
        frequent
            ? std::make_unique<FrequentKeys>(gpu_, rows.owner(), params.key_type(), params.frequent)
@@ -282,7 +282,7 @@ void DeviceLookup::backward_and_update(PlanSlot slot, std::span<const TensorRef>
   brought.clear();
   restart_candidates(context, plan, gradients);
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    if (gradients[parts_[t].number].empty()) continue;
+    if (gradients[parts_[t].number].empty() || !parts_[t].holds) continue;
     ShardedTable& table = parts_[t].table;
     TablePlan& own = plan.tables[t];
     const bool trains = table.is_trainable();
@@ -307,7 +307,7 @@ void DeviceLookup::score(const OpContext& context, const LookupPlan& plan,
                          std::span<const TensorRef> gradients, const TensorRef& step) const {
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const TablePlan& own = plan.tables[t];
-    if (gradients[parts_[t].number].empty() || own.scores.empty()) continue;
+    if (gradients[parts_[t].number].empty() || own.scores.empty() || !parts_[t].holds) continue;
     const RowLife& life = parts_[t].table.params().life;
     const UseRule rule = life.use_rule();
     if (life.timed() && own.key_count() > 0) {
@@ -335,8 +335,8 @@ void DeviceLookup::restart_candidates(const OpContext& context, const LookupPlan
                                       std::span<const TensorRef> gradients) const {
   std::vector<EmbeddingInit> restarts;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
-    if (gradients[parts_[t].number].empty() || !admits(parts_[t])) continue;
-    restarts.push_back(plan.tables[t].restart);
+    if (gradients[parts_[t].number].empty() || !admits(parts_[t]) || !parts_[t].holds) continue;
+    restarts.push_back(*plan.tables[t].restart);
   }
   run_several(context, std::move(restarts));
 }

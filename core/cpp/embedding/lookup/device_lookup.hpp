@@ -67,6 +67,7 @@ class DeviceLookup {
     ShardedTable& table;
     Table& rows;
     Route route;
+    bool holds;          ///< whether rows of it may lie here; else its plans are empty
     bool may_send_rows;  ///< whether training batches may travel by the unique exchange
     PositionStarts starts;
     std::unique_ptr<FrequentKeys> frequent;  ///< of the part of frequent rows, else null
@@ -101,6 +102,8 @@ class DeviceLookup {
   std::vector<SparseTensor> without_frequent(LookupPlan& plan, std::span<const SparseTensor> batch);
   /// Own keys of all tables, waiting once for how many they are.
   void filter(LookupPlan& plan, std::span<const SparseTensor> batch);
+  /// Whether it looks up some keys of a batch, not all and not none.
+  static bool filters(const Part& part);
   /// Of what has been filtered, the keys that are looked up here: of tables that all devices have
   /// those of its samples.
   void take_own_keys(LookupPlan& plan);

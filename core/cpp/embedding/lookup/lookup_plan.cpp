@@ -11,16 +11,16 @@ void TablePlan::allocate(const std::shared_ptr<MemoryResource>& memory, const st
   const std::size_t bucket_max = std::max(bucket_capacity, bucket_count);
   auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
   constexpr auto kU32 = TensorScalarType::UInt32;
-  buckets = next->reserve({keys}, kU32, "bucket of each key");
-  rows = next->reserve({keys}, kU32, "row of each key");
-  scale = next->reserve({bucket_max}, TensorScalarType::Float32, "scale of each bucket");
+  next->reserve(keys, kU32, &buckets, "bucket of each key");
+  next->reserve(keys, kU32, &rows, "row of each key");
+  next->reserve(bucket_max, TensorScalarType::Float32, &scale, "scale of each bucket");
   if (sorted) {
-    sorted_buckets = next->reserve({keys}, kU32, "sorted buckets");
-    unique_rows = next->reserve({keys}, kU32, "unique rows");
-    run_offsets = next->reserve({keys + 1}, kU32, "run offsets");
-    run_count = next->reserve({1}, TensorScalarType::Int64, "run count");
-    scratch = next->reserve({2 * keys}, TensorScalarType::UInt64, "sort scratch");
-    if (with_candidates) candidates = next->reserve({keys}, kU32, "rows that are not admitted");
+    next->reserve(keys, kU32, &sorted_buckets, "sorted buckets");
+    next->reserve(keys, kU32, &unique_rows, "unique rows");
+    next->reserve(keys + 1, kU32, &run_offsets, "run offsets");
+    next->reserve(1, TensorScalarType::Int64, &run_count, "run count");
+    next->reserve(2 * keys, TensorScalarType::UInt64, &scratch, "sort scratch");
+    if (with_candidates) next->reserve(keys, kU32, &candidates, "rows that are not admitted");
   }
   key_capacity = bucket_capacity = 0;
   next->allocate();
@@ -35,9 +35,9 @@ void TablePlan::allocate_filter(const std::shared_ptr<MemoryResource>& memory,
   const std::size_t keys = std::max(filter_key_capacity, with_reserve(n));
   const std::size_t bucket_max = std::max(filter_bucket_capacity, bucket_count);
   auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
-  own_keys = next->reserve({keys}, key_type, "own keys");
-  own_row_offsets = next->reserve({bucket_max + 1}, TensorScalarType::UInt32, "own row offsets");
-  if (with_places) own_places = next->reserve({keys}, TensorScalarType::UInt32, "own places");
+  next->reserve(keys, key_type, &own_keys, "own keys");
+  next->reserve(bucket_max + 1, TensorScalarType::UInt32, &own_row_offsets, "own row offsets");
+  if (with_places) next->reserve(keys, TensorScalarType::UInt32, &own_places, "own places");
   filter_key_capacity = filter_bucket_capacity = 0;
   next->allocate();
   filter_arena = std::move(next);
@@ -48,9 +48,8 @@ void TablePlan::allocate_filter(const std::shared_ptr<MemoryResource>& memory,
 void TablePlan::allocate_times(const std::shared_ptr<MemoryResource>& memory,
                                const std::string& owner, std::size_t samples) {
   auto next = DeviceBuffer2::create(owner, DeviceAllocator(memory));
-  const TensorBag2 reserved = next->reserve({samples}, TensorScalarType::UInt32, "times");
+  next->reserve(samples, TensorScalarType::UInt32, &times, "times");
   next->allocate();
-  times = reserved;
   times_arena = std::move(next);
 }
 

@@ -45,6 +45,7 @@ struct TablePlan {
   /// A little more than asked for, so that batches of varying size settle soon.
   static std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
   /// The first n elements of a buffer.
+  static TensorRef first(const FlatBuffer& buffer, std::size_t n) { return buffer.first(n); }
   static TensorRef first(const TensorBag2& bag, std::size_t n) { return bag.first(n); }
 
   std::size_t key_count() const { return own.keys.size(); }
@@ -58,12 +59,12 @@ struct TablePlan {
   std::shared_ptr<DeviceBuffer2> arena, filter_arena;
   std::size_t key_capacity = 0, bucket_capacity = 0;
   std::size_t filter_key_capacity = 0, filter_bucket_capacity = 0;
-  TensorBag2 own_keys, own_row_offsets, own_places;                         // filter_keys
-  TensorBag2 buckets, rows, scale;                                          // every plan
-  TensorBag2 sorted_buckets, unique_rows, run_offsets, run_count, scratch;  // where rows are sorted
-  TensorBag2 candidates;  // where rows are admitted
+  FlatBuffer own_keys, own_row_offsets, own_places;                         // filter_keys
+  FlatBuffer buckets, rows, scale;                                          // every plan
+  FlatBuffer sorted_buckets, unique_rows, run_offsets, run_count, scratch;  // where rows are sorted
+  FlatBuffer candidates;  // where rows are admitted
   std::shared_ptr<DeviceBuffer2> times_arena;
-  TensorBag2 times;  // where rows have times: (B) uint32, of samples
+  FlatBuffer times;  // where rows have times: (B) uint32, of samples
 
   // The present plan.
   FilterKeyStorage own;
@@ -72,17 +73,18 @@ struct TablePlan {
   HashTable::State before;        ///< of the table when the plan was made
   RowExtent extent;               ///< rows of the table, with those it inserted
   TensorRef reused;               ///< of these the ones whose numbers were free
-  std::optional<EmbeddingInit>
-      behind_update;       ///< what they begin with, where the step before may move them
+  /// What they begin with, where the step before may move them; else null.
+  std::unique_ptr<EmbeddingInit> behind_update;
   StagedRows staged;       ///< where the rows of the plan lie
   RowRounding rounding;    ///< of the distinct ones
   TensorRef bucket_scale;  ///< of the buckets of this device; empty: 1
   TensorRef run_scale;     ///< of the buckets of the runs; empty: 1
   TensorRef stamps;        ///< empty unless touched rows are noted
   TensorRef scores;        ///< empty unless rows have a life
-  EmbeddingInit restart;   ///< of candidates: rows that the step does not train
-  UniquePlan unique;       ///< used: the runs are those of the rows asked for
-  ReplicaPlan replica;     ///< used: the runs have a bucket a row, sums of all devices
+  /// Of candidates, rows that the step does not train; null where rows are not admitted.
+  std::unique_ptr<EmbeddingInit> restart;
+  UniquePlan unique;                   ///< used: the runs are those of the rows asked for
+  ReplicaPlan replica;                 ///< used: the runs have a bucket a row, sums of all devices
   const Exchange* exchange = nullptr;  ///< how its vectors travel
   std::uint64_t generation = 0;        ///< of the table: a plan from before it is void
   std::shared_ptr<const void> pin;     ///< while it waits to train

@@ -48,12 +48,12 @@ LookupSize size_of_lookup(const SparseEmbeddingHashParams& params, const Placeme
                   train || params.memory.tiered(), train && params.life.admit_after > 1);
     if (!params.pooled()) plan.positions.reserve(memory, "", samples * params.buckets_per_sample());
     if (train && params.life.timed()) plan.allocate_times(memory, "", samples);
-    if (!placement.takes_all(rank)) {
+    if (slots > 0 && !placement.takes_all(rank)) {
       plan.allocate_filter(memory, "", params.key_type(), all_keys(keys, samples), samples * slots,
                            train && may_send_rows);
     }
     if (train && may_send_rows) {
-      plan.unique.reserve_owner(memory, "", own);
+      if (slots > 0) plan.unique.reserve_owner(memory, "", own);
       plan.unique.reserve_asker(memory, "", all_keys(keys, samples) / devices,
                                 samples / devices * params.buckets_per_sample());
     }

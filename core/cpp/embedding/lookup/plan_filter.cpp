@@ -9,10 +9,25 @@
 
 /// Which keys of a batch a device looks up.
 namespace hugectr {
+namespace {
+
+/// The first n elements.
+TensorRef some_of(TensorRef ref, std::size_t n) {
+  ref.shape = {n};
+  return ref;
+}
+
+}  // namespace
+
+bool DeviceLookup::filters(const Part& part) {
+  const Route& route = part.route;
+  return part.holds && (route.of_own_samples() || !route.placement().takes_all(route.rank()));
+}
 
 void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch) {
   const OpContext context = gpu_.plan_context();
-  std::vector<FilterKeys> filters;
+  std::vector<FilterKeys> chosen;
+  chosen.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Part& part = parts_[t];
     const Route& route = part.route;
@@ -38,6 +53,10 @@ void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch)
       own.own = {keys, csr.row_offsets, {}};
       continue;
     }
+    if (!part.holds) {
+      own.own = {some_of(keys, 0), some_of(csr.row_offsets, 1), {}};
+      continue;
+    }
     const std::size_t own_buckets = own.samples * route.own_slots();
     const bool with_places = plan.train && part.may_send_rows;
     if (!own.filter_fits(csr.nnz, own_buckets)) {
@@ -53,10 +72,10 @@ void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch)
     if (part.frequent) {
       own.own.held = TablePlan::first(plan.tables[part.number].rare.held, csr.nnz);
     }
-    filters.push_back(
+    chosen.push_back(
         route.placement().filter(route.rank(), {keys, csr.row_offsets, csr.nnz}, own.own));
   }
-  run_several(context, std::move(filters));
+  run_several(context, std::move(chosen));
   take_own_keys(plan);
 }
 
@@ -71,9 +90,10 @@ void DeviceLookup::take_own_keys(LookupPlan& plan) {
                                   : std::pair{std::int64_t{0}, all};
   };
   std::vector<CopyBlocks> ends;  // the device writes staging memory as its own
+  ends.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Route& route = parts_[t].route;
-    if (!route.of_own_samples() && route.placement().takes_all(route.rank())) continue;
+    if (!filters(parts_[t])) continue;
     const TensorRef& offsets = plan.tables[t].own.row_offsets;
     const auto [first, last] = ends_of(route, offsets);
     TensorRef to = offsets;
@@ -88,7 +108,7 @@ void DeviceLookup::take_own_keys(LookupPlan& plan) {
   std::vector<RebaseOffsets> rebased;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const Route& route = parts_[t].route;
-    if (!route.of_own_samples() && route.placement().takes_all(route.rank())) continue;
+    if (!filters(parts_[t])) continue;
     FilterKeyStorage& own = plan.tables[t].own;
     const std::uint32_t* const ends = own_ends_.get_ptr() + 2 * t;
     const std::size_t count = ends[1] - ends[0];

@@ -117,7 +117,8 @@ void DeviceLookup::make_plan(LookupPlan& plan, const std::function<void()>& chec
     TablePlan& own = plan.tables[t];
     own.scores = parts_[t].rows.scores(own.extent.rows);
     if (admits(parts_[t])) {
-      own.restart = parts_[t].rows.restart(own.candidates.ref(), own.staged, own.extent.rows);
+      own.restart = std::make_unique<EmbeddingInit>(
+          parts_[t].rows.restart(own.candidates.ref(), own.staged, own.extent.rows));
     }
   }
   (moves_rows() ? gpu_.move_stream() : *context.stream).record(*plan.ready);
@@ -133,6 +134,7 @@ void DeviceLookup::stage(LookupPlan& plan) {
   tables.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const TablePlan& own = plan.tables[t];
+    if (!parts_[t].holds) continue;
     tables.push_back(
         {&parts_[t].rows.store(),
          own.extent.rows,
@@ -144,11 +146,14 @@ void DeviceLookup::stage(LookupPlan& plan) {
           .fresh_from = plan.train ? own.before.rows : own.extent.rows}});
   }
   std::vector<StagedRows> staged = staging_.stage(plan.slot, tables);
+  auto next_staged = staged.begin();
   std::vector<EmbeddingInit> new_rows, behind_moves;
+  new_rows.reserve(staged.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
+    if (!parts_[t].holds) continue;
     Table& rows = parts_[t].rows;
     TablePlan& own = plan.tables[t];
-    own.staged = std::move(staged[t]);
+    own.staged = std::move(*next_staged++);
     own.rounding = rows.rounding(own.unique_rows.ref(), own.extent.rows);
     own.stamps = rows.stamps(own.extent.rows);
     own.behind_update.reset();
@@ -157,8 +162,9 @@ void DeviceLookup::stage(LookupPlan& plan) {
       rows.content_of_new(own.key_count(), own.staged, new_rows);
       continue;
     }
-    own.behind_update = rows.first_content_ahead(own.before, own.staged,
-                                                 rows.store().moves() ? behind_moves : new_rows);
+    auto behind = rows.first_content_ahead(own.before, own.staged,
+                                           rows.store().moves() ? behind_moves : new_rows);
+    if (behind) own.behind_update = std::make_unique<EmbeddingInit>(*std::move(behind));
   }
   run_several(context, std::move(new_rows));
   if (!moves_rows()) return;
@@ -228,6 +234,10 @@ void DeviceLookup::make_buffers(const Part& part, const LookupPlan& plan, TableP
   own.allocate(gpu_.memory_resource(),
                part.rows.owner() + (plan.train ? " training plan" : " evaluation plan"),
                own.key_count(), own.bucket_count(), sorts(part, plan), admits(part) && plan.train);
+  // Nobody else says how many rows there are of a table that has none here.
+  if (!part.holds && sorts(part, plan)) {
+    gpu_.plan_stream().fill_zero(own.run_count.data(), own.run_count.size_in_bytes());
+  }
 }
 
 void DeviceLookup::group_keys(LookupPlan& plan, std::span<const SparseTensor> batch) const {
@@ -237,8 +247,9 @@ void DeviceLookup::group_keys(LookupPlan& plan, std::span<const SparseTensor> ba
   std::vector<BucketScale> scales;
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     TablePlan& own = plan.tables[t];
-    buckets.push_back({.row_offsets = own.own.row_offsets, .buckets = own.key_buckets()});
     own.bucket_scale = {};
+    if (!parts_[t].holds) continue;
+    buckets.push_back({.row_offsets = own.own.row_offsets, .buckets = own.key_buckets()});
     if (parts_[t].table.params().combiner != Combiner::Mean) continue;
     // The number of keys that count is that of the whole bucket.
     const bool whole = parts_[t].route.placement().whole_buckets();
@@ -280,7 +291,7 @@ void DeviceLookup::choose_exchanges(LookupPlan& plan, std::span<const SparseTens
       own.exchange = replica_.get();
       own.run_scale = {};
       if (gpu_.get_local_id() == 0) parts_[t].table.count_unique_plan();
-    } else if (sorts(parts_[t], plan)) {
+    } else if (parts_[t].holds && sorts(parts_[t], plan)) {
       sorted.push_back(sort_of(plan, own));
     }
   }

@@ -14,6 +14,7 @@ void DeviceLookup::begin_numbers(LookupPlan& plan) const {
   std::vector<HashGetInsert> lookups;
   lookups.reserve(parts_.size());
   for (std::size_t t = 0; t < parts_.size(); ++t) {
+    if (!parts_[t].holds) continue;
     const Route& route = parts_[t].route;
     TablePlan& own = plan.tables[t];
     lookups.push_back(parts_[t].rows.to_number(context, own.own.keys, own.key_buckets(),
@@ -34,6 +35,7 @@ void DeviceLookup::number(LookupPlan& plan) const {
 void DeviceLookup::take_numbers(const LookupPlan& plan) const {
   const OpContext context = gpu_.plan_context();
   for (std::size_t t = 0; t < parts_.size(); ++t) {
+    if (!parts_[t].holds) continue;
     Table& rows = parts_[t].rows;
     const TablePlan& own = plan.tables[t];
     const HashTable::Result found = rows.numbered(context);
@@ -55,7 +57,9 @@ void DeviceLookup::begin_rows(LookupPlan& plan) const {
 void DeviceLookup::read_outcomes(const OpContext& context) const {
   std::vector<CopyBlocks> outcomes;
   outcomes.reserve(parts_.size());
-  for (const Part& part : parts_) outcomes.push_back(part.rows.outcome_to_host());
+  for (const Part& part : parts_) {
+    if (part.holds) outcomes.push_back(part.rows.outcome_to_host());
+  }
   run_several(context, std::move(outcomes));
 }
 
@@ -153,6 +157,7 @@ void DeviceLookup::begin_finding(LookupPlan& plan) const {
     const Route& route = parts_[t].route;
     TablePlan& own = plan.tables[t];
     own.extent = parts_[t].rows.visible();
+    if (!parts_[t].holds) continue;
     lookups.push_back(parts_[t].rows.to_find(context, own.own.keys, own.key_buckets(),
                                              parts_[t].table.slot_of_bucket(route.rank()),
                                              own.key_rows()));
@@ -163,6 +168,7 @@ void DeviceLookup::begin_finding(LookupPlan& plan) const {
 
 void DeviceLookup::find(LookupPlan& plan) const {
   for (std::size_t t = 0; t < parts_.size(); ++t) {
+    if (!parts_[t].holds) continue;
     check_reserved(parts_[t], plan.tables[t], parts_[t].rows.found().first_reserved);
   }
 }

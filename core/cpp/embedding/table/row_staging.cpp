@@ -27,6 +27,7 @@ std::vector<StagedRows> RowStaging::stage(std::size_t plan, std::span<const Rows
   run_several(context, std::move(ops.takes));
   move(ops, plan, tables);
   std::vector<StagedRows> staged;
+  staged.reserve(tables.size());
   for (const Rows& table : tables) {
     staged.push_back(table.store->stage(plan, table.size, table.numbers, ops));
   }
