@@ -37,6 +37,39 @@ TEST(GeneralBuffer2, OneArenaWithAlignedNamedPieces) {
   EXPECT_TRUE(a.allocated());
 }
 
+TEST(GeneralBuffer2, FlatBuffersAreSetWhenTheArenaIsThere) {
+  FlatBuffer floats, none;
+  EXPECT_TRUE(floats.ref().empty());
+  auto buffer = GeneralBuffer2<HostAllocator>::create("plan", HostAllocator());
+  buffer->reserve(3, TensorScalarType::UInt8, &none, "bytes");
+  buffer->reserve(10, TensorScalarType::Float32, &floats, "floats");
+  EXPECT_TRUE(floats.ref().empty());
+  buffer->allocate();
+  const auto* const base = static_cast<char*>(buffer->data());
+  EXPECT_EQ(floats.data(), base + buffer->report()[1].offset);
+  EXPECT_EQ(buffer->report()[1].bytes, 40u);
+  EXPECT_EQ(floats.size(), 10u);
+  EXPECT_EQ(floats.size_in_bytes(), 40u);
+  const TensorRef all = floats.ref(), some = floats.first(4);
+  EXPECT_EQ(all.shape, (Shape{10}));
+  EXPECT_EQ(some.shape, (Shape{4}));
+  EXPECT_EQ(some.ptr<float>(), floats.data());
+  EXPECT_EQ(some.row_stride, 1u);
+}
+
+TEST(GeneralBuffer2, FlatBuffersStayWhatTheyAreWithoutMemory) {
+  FlatBuffer numbers;
+  auto first = GeneralBuffer2<HostAllocator>::create("plan", HostAllocator());
+  first->reserve(5, TensorScalarType::UInt32, &numbers, "numbers");
+  first->allocate();
+  void* const before = numbers.data();
+  auto next = GeneralBuffer2<HostAllocator>::create("plan", HostAllocator());
+  next->reserve(std::size_t{1} << 60, TensorScalarType::UInt32, &numbers, "numbers");
+  EXPECT_THROW(next->allocate(), OutOfMemory);
+  EXPECT_EQ(numbers.data(), before);
+  EXPECT_EQ(numbers.size(), 5u);
+}
+
 TEST(GeneralBuffer2, LateReserveAndSecondAllocateAreRefusedByName) {
   auto buffer = GeneralBuffer2<HostAllocator>::create("network", HostAllocator());
   buffer->allocate();
