@@ -149,22 +149,52 @@ class CostModel:
         of_own_samples: bool = False,
     ) -> None:
         """Of devices that have `part` of a batch's keys, so many columns, and update `rows`."""
-        job, d = self.job, width * t.vec_size
-        keys = part * job.batch * t.keys
-        vectors = part * job.batch * t.slots
-        machine = job.machine
-        seen = keys if of_own_samples else job.batch * t.keys
-        out[_PLAN] += 8 * seen / machine.copy + keys / machine.keys
+        self._find(t, out, part, of_own_samples)
+        self._pool(t, out, part, width, rows)
+        self._update(t, out, width, rows)
+
+    def _find(self, t: TableLoad, out: Array, part: float, of_own_samples: bool = False) -> None:
+        """Rows of `part` of a batch's keys."""
+        keys, machine = self.job.batch * t.keys, self.job.machine
+        seen = part * keys if of_own_samples else keys
+        out[_PLAN] += 8 * seen / machine.copy + part * keys / machine.keys
+
+    def _pool(self, t: TableLoad, out: Array, part: float, width: float, rows: float) -> None:
+        """Sums of so many rows in buckets, and of gradients by row."""
+        job, machine, d = self.job, self.job.machine, width * t.vec_size
+        keys, vectors = part * job.batch * t.keys, part * job.batch * t.slots
         # A row comes from memory once, and for its other keys from a cache.
         first = min(rows, keys) * d * t.vector_bytes + vectors * d * job.number_bytes
         again = max(0.0, keys - rows) * d * t.vector_bytes
         rate = machine.passes or machine.copy
         out[_GATHER] += first / rate + again / (machine.cached or rate) + _GATHER_WALKS * self._walk
-        states = t.state_numbers / max(1, t.vec_size)
         gradients = keys * d * job.number_bytes / (machine.gradients or machine.copy)
-        accesses = keys / machine.accesses if machine.accesses else 0.0
+        out[_UPDATE] += gradients + (keys / machine.accesses if machine.accesses else 0.0)
+
+    def _update(self, t: TableLoad, out: Array, width: float, rows: float) -> None:
+        """Of so many rows, whose sums are there."""
+        machine, d = self.job.machine, width * t.vec_size
+        states = t.state_numbers / max(1, t.vec_size)
         updated = rows * d * 2 * (t.vector_bytes + 4 * states) / (machine.update or machine.copy)
-        out[_UPDATE] += gradients + accesses + updated + self._share
+        out[_UPDATE] += updated + self._share
+
+    def _own_work(
+        self, t: TableLoad, out: Array, at: slice, part: float, rows: float, as_rows: bool
+    ) -> None:
+        """Of devices that own `part` of a table, and update `rows`. Where rows travel, who asked
+        pools them (`_asked_work`)."""
+        self._find(t, out[:, at], part)
+        if not as_rows:
+            self._pool(t, out[:, at], part, 1.0, rows)
+        self._update(t, out[:, at], 1.0, rows)
+
+    def _asked_work(self, t: TableLoad, out: Array, rows: float) -> None:
+        """Of all devices, with rows that came: each pools its samples, of whose keys it sorts the
+        places, and sums their gradients. Rows that several ask for count once, as where each has
+        its share of a table."""
+        n = self.job.devices
+        self._pool(t, out[:, :n], 1 / n, 1.0, rows / n)
+        out[_PLAN] += self.job.batch * t.keys / n / self.job.machine.keys
 
     def _send(
         self,
@@ -212,7 +242,7 @@ class CostModel:
         as_rows = self._travel.as_rows(t, travel, sums)
         if as_rows:
             self._rows_go(t, out, slice(None), own)
-            self._rows_come(t, out)
+            out[_PLAN] += self.job.batch * t.keys / n / self.job.machine.keys
         else:
             self._rows_go(t, out, slice(None), sums)
         both = self._travel.each_way(t, travel, sums, as_rows)
@@ -223,31 +253,31 @@ class CostModel:
         size = rows * t.vec_size * self.job.number_bytes
         out[_GATHER, at] += size / self.job.machine.copy
 
-    def _rows_come(self, t: TableLoad, out: Array) -> None:
-        """Keys of each device's samples are sorted by the rows that come."""
-        out[_PLAN] += self.job.batch * t.keys / self.job.devices / self.job.machine.keys
-
     def _by_slot(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
         if asks(t, choice):
             self._ask(t, out)
         rows, own = distinct_rows(t, self.job)
-        travels = False
-        more = t.slots % n  # devices that have a slot more
-        for at, slots in ((slice(0, more), t.slots // n + 1), (slice(more, n), t.slots // n)):
+        more, fewest = t.slots % n, t.slots // n  # devices that have a slot more
+        most = fewest + (more > 0)
+        # Of the device that moves most, as the core chooses for all of them.
+        as_rows = self._travel.as_rows(
+            t,
+            own * max((n - 1) * most, t.slots - fewest) / t.slots,
+            self.job.batch / n * max((n - 1) * most, t.slots - fewest),
+        )
+        for at, slots in ((slice(0, more), most), (slice(more, n), fewest)):
             if at.start == at.stop:
                 continue
             part = slots / t.slots
             if part:
                 self._rows.lay(t, out, held, at, part, keys=part)
-            self._work(t, out[:, at], part, 1.0, rows * part)
             sent = self.job.batch * (n - 1) / n * slots
             come = self.job.batch / n * (t.slots - slots)
             rows_sent, rows_come = own * (n - 1) * part, own * (1 - part)
-            as_rows = self._travel.as_rows(t, max(rows_sent, rows_come), max(sent, come))
+            self._own_work(t, out, at, part, rows * part, as_rows)
             if as_rows:
                 self._rows_go(t, out, at, own * n * part)
-                travels = True
             self._send(
                 out,
                 at,
@@ -255,23 +285,24 @@ class CostModel:
                 self._travel.each_way(t, rows_come, come, as_rows),
                 as_rows=as_rows,
             )
-        if travels:
-            self._rows_come(t, out)
+        if as_rows:
+            self._asked_work(t, out, rows)
 
     def _one_device(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n, r = self.job.devices, choice.device
         rows, own = distinct_rows(t, self.job)
         self._rows.lay(t, out, held, r)
-        self._work(t, out[:, r], 1.0, 1.0, rows)
         if n == 1:
+            self._work(t, out[:, r], 1.0, 1.0, rows)
             return
         if asks(t, choice):
             self._ask(t, out)
         sums = self.job.batch / n * t.slots
         as_rows = self._travel.as_rows(t, own, sums)
+        self._own_work(t, out, slice(r, r + 1), 1.0, rows, as_rows)
         if as_rows:
             self._rows_go(t, out, r, own * n)
-            self._rows_come(t, out)
+            self._asked_work(t, out, rows)
         there, back = self._travel.each_way(t, own, sums, as_rows)
         others = np.delete(np.arange(n), r)
         out[_FORWARD, n + others] += self._seconds(there, self._link, 1.0, as_rows)

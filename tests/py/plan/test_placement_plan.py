@@ -35,6 +35,7 @@ from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.planning import plan_placements
 from hugectr.plan.search import Search
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
+from hugectr.plan.whole_step import PHASES
 
 
 def random_loads(rng: np.random.Generator, count: int) -> list[TableLoad]:
@@ -168,6 +169,22 @@ def test_costs_of_choices_are_those_worked_out_for_each(rng):
             np.testing.assert_array_equal(together.device[c], alone.held.device)
             np.testing.assert_array_equal(together.host[c], alone.held.host)
             assert together.lacking[c] == alone.held.lacking
+
+
+@pytest.mark.parametrize(("kind", "slots", "times"), [("one_device", 1, 2), ("by_slot", 3, 1.2)])
+def test_who_asks_for_rows_pools_them(kind, slots, times):
+    load = TableLoad("t", 1_000_000, 64, slots, 20.0 * slots, 0.02, 0.03)
+    model = CostModel(Job(4, 65536, read_machine("h200"), "bfloat16"), [load])
+    unique, pooled, by_key = (
+        model.cost(replace(load, exchange=exchange), Choice(placed)).seconds[:, :4]
+        for exchange, placed in (("unique", kind), ("pooled", kind), ("unique", "by_key"))
+    )
+    gather, update = PHASES.index("gather"), PHASES.index("update")
+    for phase in (gather, update):
+        # Owners alone do what is theirs, and all of it where sums travel.
+        assert pooled[phase, 0] > times * unique[phase, 0] > times * unique[phase, -1] > 0
+        assert unique[phase].sum() == pytest.approx(by_key[phase].sum(), rel=0.2)
+    assert pooled[gather, -1] == 0
 
 
 @pytest.mark.parametrize("kind", ["replicated", "by_column"])
