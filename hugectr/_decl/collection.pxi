@@ -29,6 +29,8 @@ cdef class TableCollection:
 
     def __dealloc__(self):
         cdef CppTableCollection* it = self._it
+        if it == NULL:
+            return
         if (<Turn>self._turn).made_here():  # else its threads and its memory are the parent's
             with nogil:
                 delete_outside_of_groups(it)
@@ -248,10 +250,11 @@ cdef class TableSharing:
 
     def __dealloc__(self):
         cdef CppTableSharing* it = self._it
+        if it == NULL:
+            return
         if (<Turn>self._turn).made_here():
             with nogil:
-                if it != NULL:
-                    it.forget_asked()  # here: what it reads goes with this object
+                it.forget_asked()  # here: what it reads goes with this object
                 delete_outside_of_groups(it)
 
     @property

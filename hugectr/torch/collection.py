@@ -10,22 +10,30 @@ from typing import Any, Self
 
 import torch
 
+from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument
 from hugectr.spec.enums import Optimizer_t, Update_t
 from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
 from hugectr.torch import eager, operators
 from hugectr.torch.checkpoint import Checkpoints
 from hugectr.torch.configs import TableConfig, table_configs
+from hugectr.torch.freezing import Freezable
 from hugectr.torch.inputs import Jagged, PlannedBatch, jagged, no_samples
 from hugectr.torch.moving import OUTPUT_TYPES, asked_of, move
 from hugectr.torch.optimizer import CollectionOptimizer
-from hugectr.torch.outside_of_torch import OutsideOfTorch, check_optimizer
+from hugectr.torch.outside_of_torch import check_optimizer
 from hugectr.torch.rows import Rows
 from hugectr.torch.sharing import make_engine
 from hugectr.torch.vectors import JaggedVectors
 
+#: What is said of a batch that another collection has looked up.
+_OF_ANOTHER = (
+    "a batch that was looked up ahead (prefetch, pipeline) is of another collection: give each "
+    "forward what its own collection's prefetch has returned"
+)
 
-class Collection(OutsideOfTorch):
+
+class Collection(Freezable):
     """Tables that are looked up in and updated together.
 
     Their rows are no parameters: DDP, FSDP and other optimizers leave them alone.
@@ -87,6 +95,7 @@ class Collection(OutsideOfTorch):
         def configs() -> list[TableConfig]:
             if dtype not in OUTPUT_TYPES:
                 raise InvalidArgument(f"dtype: found {dtype}, allowed: float32, float16, bfloat16")
+            check_int("seed", seed, 0, 2**64 - 1)
             return table_configs(tables)
 
         self.configs, self._engine = make_engine(
@@ -106,8 +115,9 @@ class Collection(OutsideOfTorch):
         self._orders: dict[tuple[str, ...], list[int]] = {}  # see _order()
         self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
         self._trainable = self._engine.trainable
-        # Neither a parameter nor a buffer: it is nothing but a place in autograd.
-        self._anchor = torch.empty(0, device=self.device, requires_grad=True)
+        # Neither a parameter nor a buffer: it is nothing but a place in autograd. Of a number, for
+        # a compiler drops what comes to nothing, and all that it comes from.
+        self._anchor = torch.zeros(1, device=self.device, requires_grad=True)
         self._optimizer: CollectionOptimizer | None = None
         self._checkpoints = Checkpoints(self._engine, self.opt_params.to_spec())
         #: Where ``state_dict()`` saves the tables as a native checkpoint, of which it then has but
@@ -144,39 +154,6 @@ class Collection(OutsideOfTorch):
         names = [table.name for table in self.configs]
         self._optimizer = CollectionOptimizer(self._engine, names, lr, fused=self.fused)
         return self._optimizer
-
-    def freeze(self, *names: str) -> None:
-        """Keep the rows of these tables as they are; without names, of all.
-
-        Several processes freeze the same tables, between steps: the next step checks it.
-        """
-        self._set_trainable(names, False)
-
-    def unfreeze(self, *names: str) -> None:
-        """Train these tables again; without names, all."""
-        self._set_trainable(names, True)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Freeze all tables, or unfreeze them: ``freeze`` and ``unfreeze`` of each.
-
-        That of a module around the collection goes by parameters and leaves the tables as they are.
-        """
-        super().requires_grad_(requires_grad)
-        self._set_trainable((), requires_grad)
-        return self
-
-    def _set_trainable(self, names: Sequence[str], trainable: bool) -> None:
-        for name in names or [table.name for table in self.configs]:
-            index = self._index(name)
-            self._engine.core.set_trainable(index, trainable)
-            self._trainable[index] = trainable
-
-    def _index(self, name: str) -> int:
-        for index, table in enumerate(self.configs):
-            if table.name == name:
-                return index
-        known = ", ".join(repr(table.name) for table in self.configs)
-        raise InvalidArgument(f"no table {name!r} in this collection; it has {known}")
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -223,9 +200,11 @@ class Collection(OutsideOfTorch):
         except Exception as error:
             none, alone = no_samples(self._features, self.device), self._engine.group.size == 1
             token = None if alone else self._engine.refuse(error, ahead=True)
-            return PlannedBatch(none, self._is_pooled(none), token, error if alone else None)
+            failed = error if alone else None
+            return PlannedBatch(none, self._is_pooled(none), token, failed, self._number)
         pooled = self._is_pooled(bags)
-        return PlannedBatch(bags, pooled, self._plan(bags, pooled, beside=True))
+        token = self._plan(bags, pooled, beside=True)
+        return PlannedBatch(bags, pooled, token, collection=self._number)
 
     def _is_pooled(self, bags: Jagged) -> bool:
         """Whether forward asks for a vector a bag."""
@@ -266,10 +245,14 @@ class Collection(OutsideOfTorch):
         """A batch as forward got it: one that was looked up ahead, or any."""
         self._check_not_traced(batch)
         if isinstance(batch, PlannedBatch):
+            if batch.collection not in (0, self._number):
+                self._engine.refuse(InvalidArgument(_OF_ANOTHER))  # raises
             if batch.error is not None:
                 raise batch.error
             if batch.token is not None and not torch.compiler.is_compiling():
                 self._engine.heard(batch.token)
+                if self._engine.is_over(batch.token):  # rows were written meanwhile: once more
+                    return PlannedBatch(batch.batch, batch.pooled)
             return batch
         bags = self._form(batch)
         return PlannedBatch(bags, self._is_pooled(bags))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +73,8 @@ class TableConfig:
 
     def __post_init__(self) -> None:
         where = f"TableConfig {self.name!r}: "
+        if isinstance(self.feature_names, str):
+            raise rejected(where + "feature_names", self.feature_names, "a list of names")
         self.feature_names = tuple(self.feature_names) or (self.name,)
         check_int(where + "embedding_dim", self.embedding_dim, 1, 1024)
         check_int(where + "max_rows", self.max_rows, 0)
@@ -151,7 +153,7 @@ def table_config(config: Any) -> TableConfig:
     return TableConfig(
         name=config.name,
         embedding_dim=config.embedding_dim,
-        feature_names=getattr(config, "feature_names", ()),
+        feature_names=getattr(config, "feature_names", None) or (),
         pooling=str(getattr(pooling, "name", pooling)).lower(),
         initial_bound=bound or 0.0,
     )
@@ -165,6 +167,10 @@ def table_configs(configs: Sequence[Any]) -> list[TableConfig]:
     InvalidArgument
         When there is none, or a name or feature is there twice.
     """
+    if not isinstance(configs, Iterable):
+        raise InvalidArgument(
+            f"a collection's tables: found one {type(configs).__name__}, give a list of them"
+        )
     tables = [table_config(config) for config in configs]
     if not tables:
         raise InvalidArgument("a collection needs a table")

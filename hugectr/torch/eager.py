@@ -15,7 +15,12 @@ import torch
 
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.engine import Engine
-from hugectr.torch.operators import accumulate_into, no_second_derivatives, vectors_into
+from hugectr.torch.operators import (
+    accumulate_into,
+    keep_token,
+    no_second_derivatives,
+    vectors_into,
+)
 from hugectr.torch.table_memory import room_for
 
 _transforms: Callable[[], bool] | None = getattr(torch._C, "_are_functorch_transforms_active", None)
@@ -67,6 +72,7 @@ class Vectors(torch.autograd.Function):
         # As a tensor, so that the batch ends with the graph's buffers and is another one where a
         # checkpoint is computed again.
         ctx.save_for_backward(token)
+        ctx.token = keep_token(token)
         return tuple(outputs)
 
     @staticmethod
@@ -79,6 +85,7 @@ class Vectors(torch.autograd.Function):
             for each, n, d in zip(gradients, ctx.sizes, ctx.dims, strict=True)
         ]
         accumulate_into(own, token, given)
+        ctx.token = None
         return (None,) * 6  # the anchor has no use for a gradient here
 
 

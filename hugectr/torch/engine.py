@@ -135,7 +135,10 @@ class Engine:
     def release_ended(self) -> None:
         """Tells the core of the batches that are over."""
         while self._ended:
-            live = self._ended[0]
+            try:
+                live = self._ended[0]
+            except IndexError:  # another thread has it
+                return
             self._release(live.token)
             self._watched.pop(live.token, None)
             # Only now, by itself: after an interrupt somebody comes again, and others may be here.
@@ -144,8 +147,12 @@ class Engine:
 
     def _release(self, token: int) -> None:
         """Ends a batch, if it is not over."""
-        if self.core.is_alive(token):
-            self.core.release(token)  # waits where it is begun: what it reads is there until then
+        try:
+            if self.core.is_alive(token):
+                self.core.release(token)  # waits where it is begun, for what it reads goes
+        except InvalidArgument:
+            if self.core.is_alive(token):  # else another thread came first
+                raise
         self._alive.pop(token, None)
         self._streams.pop(token, None)
 
@@ -177,6 +184,11 @@ class Engine:
 
     def heard(self, token: torch.Tensor) -> None:
         """Where there are others: raises why a batch that was looked up ahead is none."""
+
+    def is_over(self, token: torch.Tensor) -> bool:
+        """Whether a batch ended before its token did, as all do when rows are written."""
+        number = int(token.item())
+        return number != NO_TOKEN and number not in self._alive
 
     def doubt(self, good: torch.Tensor) -> None:
         """A batch whose bags the device still checks: (1,) bool on it, known when it is planned."""

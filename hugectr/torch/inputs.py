@@ -70,12 +70,15 @@ class PlannedBatch:
         None: it is yet to be looked up.
     error : Exception or None
         What its forward raises, where it is no batch.
+    collection : int
+        The number of the one that has made it; 0: it is of any.
     """
 
     batch: Jagged
     pooled: bool
     token: torch.Tensor | None = None
     error: Exception | None = None
+    collection: int = 0
 
 
 def no_samples(features: list[str], device: torch.device) -> Jagged:
@@ -154,7 +157,7 @@ def _of_keyed_jagged(batch: Any) -> Jagged:
         good = isinstance(lengths, torch.Tensor) and lengths.dim() == 1
         good = good and _is_integer(lengths.dtype)
         _check_flat("values", "lengths", lengths, "integers of shape (features * B,)", good)
-        offsets = offsets_of(_signed(lengths))
+        offsets = offsets_of(signed(lengths))
     ends = getattr(batch, "_offset_per_key", None)
     splits = _differences(ends) if ends else []
     _check_parts("values", values, offsets, found_weights)
@@ -165,7 +168,7 @@ def _of_keyed_jagged(batch: Any) -> Jagged:
         raise InvalidArgument(
             f"a batch: {offsets.shape[0] - 1} bags are no multiple of its {len(found)} features"
         )
-    return Jagged(values, _signed(offsets), found, splits, found_weights)
+    return Jagged(values, signed(offsets), found, splits, found_weights)
 
 
 def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:
@@ -318,9 +321,9 @@ def _int64(keys: torch.Tensor) -> torch.Tensor:
     return keys.view(torch.int64) if keys.dtype == torch.uint64 else keys.to(torch.int64)
 
 
-def _signed(places: torch.Tensor) -> torch.Tensor:
-    """Offsets or lengths that torch can add."""
-    return _int64(places) if places.dtype in _UNSIGNED else places
+def signed(places: torch.Tensor) -> torch.Tensor:
+    """Offsets or lengths that torch can add, and add up."""
+    return places if places.dtype in (torch.int64, torch.int32) else _int64(places)
 
 
 def _of_nested(name: str, bags: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -360,7 +363,7 @@ def _bags(name: str, bags: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tenso
         weights = rest[0] if rest else None
         _check_integers(name, keys)
         _check_parts(name, keys, offsets, weights)
-        return _keys(name, keys), _signed(offsets), weights
+        return _keys(name, keys), signed(offsets), weights
     _check_integers(name, bags)
     if bags.is_nested:
         keys, offsets = _of_nested(name, bags)

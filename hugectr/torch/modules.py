@@ -14,7 +14,7 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.torch.collection import Collection
 from hugectr.torch.configs import TableConfig
-from hugectr.torch.inputs import Jagged, PlannedBatch
+from hugectr.torch.inputs import Jagged, PlannedBatch, signed
 from hugectr.torch.vectors import JaggedVectors, PooledVectors
 
 
@@ -259,6 +259,7 @@ class EmbeddingBag(EmbeddingBagCollection):
                 raise InvalidArgument(
                     f"EmbeddingBag: offsets have shape {tuple(offsets.shape)}, not (B,)"
                 )
+            offsets = signed(offsets)
             offsets = torch.cat([offsets, offsets.new_full((1,), keys.shape[0])])
         if weights is None:
             return keys.reshape(-1), offsets

@@ -8,8 +8,8 @@ Their arguments are tensors and numbers, so that ``torch.compile`` takes a call 
   (``SideBySide``), where one of that width is asked for; its backward is ``accumulate``
 - ``look_up``: keys -> the same for who does not train
 
-Vectors get their place in autograd through the anchor, an empty tensor that asks for gradients;
-that ``accumulate`` gives it one keeps a compiled backward from leaving it out.
+Vectors get their place in autograd through the anchor, a number that asks for gradients; that
+``accumulate`` gives it one, of zero, keeps a compiled backward from leaving it out.
 Schemas are written out: torch 2.4 does not read all of them from annotations.
 """
 
@@ -312,12 +312,12 @@ def _accumulate(
 ) -> torch.Tensor:
     own = engine(collection)
     accumulate_into(own, token, gradients)
-    return torch.empty(0, device=own.device)
+    return torch.zeros(1, device=own.device, dtype=torch.float32)
 
 
 #: Keeps gradients of a batch's vectors for the next step; returns the anchor's.
 accumulate = torch.library.custom_op(
-    "hugectr::accumulate",
+    "hugectr::keep_gradients",
     _accumulate,
     mutates_args=(),
     schema="(Tensor token, Tensor[] gradients, int collection) -> Tensor",
@@ -326,7 +326,7 @@ accumulate = torch.library.custom_op(
 
 @accumulate.register_fake
 def _(token: torch.Tensor, gradients: list[torch.Tensor], collection: int) -> torch.Tensor:
-    return gradients[0].new_empty(0, dtype=torch.float32)
+    return gradients[0].new_empty(1, dtype=torch.float32)
 
 
 def _check_device(what: str, values: torch.Tensor, device: torch.device) -> None:
@@ -336,10 +336,24 @@ def _check_device(what: str, values: torch.Tensor, device: torch.device) -> None
         )
 
 
+_hooks_of_saved: Callable[[bool], Any] | None = getattr(
+    torch._C._autograd, "_top_saved_tensors_default_hooks", None
+)
+
+
+def keep_token(token: torch.Tensor) -> torch.Tensor | None:
+    """The token, to be kept until backward, where hooks may save copies of tensors instead: its
+    batch ends with its own memory."""
+    if torch.compiler.is_compiling():
+        return None
+    return None if _hooks_of_saved is not None and _hooks_of_saved(True) is None else token
+
+
 def _save(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
     ctx.collection = inputs[-1]
     ctx.shapes = [(each.shape, each.dtype, each.device) for each in output]
     ctx.save_for_backward(inputs[1])
+    ctx.token = keep_token(inputs[1])
 
 
 def no_second_derivatives() -> None:
@@ -359,7 +373,9 @@ def _backward(ctx: Any, gradients: list[torch.Tensor | None]) -> tuple[Any, ...]
         torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient
         for gradient, (shape, dtype, device) in zip(gradients, ctx.shapes, strict=True)
     ]
-    return (accumulate(token, all_of_them, ctx.collection), *[None] * 5)
+    anchor = accumulate(token, all_of_them, ctx.collection)
+    ctx.token = None
+    return (anchor, *[None] * 5)
 
 
 vectors.register_autograd(_backward, setup_context=_save)

@@ -44,6 +44,13 @@ def _refuse_by_caller() -> None:
         text = _REFUSED.get(frame.f_code.co_name)
         if text is not None:
             raise InvalidArgument(text)
+        if frame.f_code.co_name == "clip_grad_norm_":
+            kind = frame.f_locals.get("norm_type", 2.0)
+            if float(kind) != 2.0:
+                raise InvalidArgument(
+                    f"clip_grad_norm_: found norm_type {kind}, and of rows there is the 2-norm "
+                    "alone: leave it out, or leave rows out of what is clipped"
+                )
         frame = frame.f_back
 
 
@@ -56,6 +63,7 @@ class _Waiting:
         self._shown: torch.Tensor | None = None  # (tables): what others may multiply
         self._norms = torch.empty(0, device="cpu")  # (tables): what it was
         self._version = 0
+        self._dropped: set[int] = set()  # tables whose gradient is not to be applied
 
     def norm(self, table: int) -> torch.Tensor | None:
         """The norm of a table's gradient, or None while there is no gradient."""
@@ -64,7 +72,7 @@ class _Waiting:
                 "this collection is fused: backward() has updated its rows, so that there is no "
                 "gradient to unscale or to clip; make it without fused=True"
             )
-        if not self._engine.core.has_gradients():
+        if not self._engine.core.has_gradients() or table in self._dropped:
             return None
         if self._shown is None:
             self._norms = self._engine.squares().sqrt().to(torch.float32)
@@ -73,21 +81,42 @@ class _Waiting:
             self._parts = [self._shown[i] for i in range(len(self._norms))]
         return self._parts[table]
 
+    def drop(self, table: int) -> None:
+        """A table's gradient is not to be applied; that of all: there is none any more."""
+        if self.fused or not self._engine.core.has_gradients():
+            return
+        self._dropped.add(table)
+        if len(self._dropped) == len(self._engine.dims):
+            self._engine.clear_gradients()
+            self.forget()
+
     def scaled(self) -> bool:
-        """Whether somebody has multiplied the norms."""
-        return self._shown is not None and self._shown._version != self._version
+        """Whether somebody has multiplied norms, as far as that is known, or dropped some."""
+        multiplied = self._shown is not None and self._shown._version != self._version
+        return multiplied or bool(self._dropped)
 
     def unscale(self) -> torch.Tensor | None:
-        """What the gradients of each table have been multiplied by since; None: nothing."""
-        if not self.scaled():
+        """What the gradients of each table have been multiplied by; None: nothing.
+
+        By the numbers, once somebody has seen them: ``.data`` has a version of its own.
+        """
+        if self._shown is None and not self._dropped:
             return None
-        assert self._shown is not None
-        none = torch.ones_like(self._norms)
-        return torch.where(self._norms == 0, none, self._shown / self._norms)
+        factors = torch.ones(len(self._engine.dims), device=self._engine.device)
+        if self._shown is not None:
+            was, now = self._norms, self._shown.detach()
+            same = now == was
+            if self._shown._version == self._version:  # nobody has multiplied NaN
+                same |= now.isnan() & was.isnan()
+            factors = torch.where(same, factors, torch.where(now == 0, now, now / was))
+        for table in self._dropped:
+            factors[table] = 0
+        return factors
 
     def forget(self) -> None:
         """The gradients are others now."""
         self._shown = None
+        self._dropped.clear()
 
 
 class RowGradient(torch.Tensor):
@@ -95,7 +124,8 @@ class RowGradient(torch.Tensor):
 
     Its ``grad`` is one number, the norm of the gradient of all rows that wait for ``step()``.
     Whatever multiplies it, multiplies the rows' gradients: so ``GradScaler.unscale_`` and
-    ``torch.nn.utils.clip_grad_norm_`` mean what they say.
+    ``torch.nn.utils.clip_grad_norm_`` mean what they say. What makes it 0 leaves the table as it
+    is, as does ``grad = None``.
     """
 
     _waiting: _Waiting
@@ -117,7 +147,8 @@ class RowGradient(torch.Tensor):
     @grad.setter
     def grad(self, value: torch.Tensor | None) -> None:
         if value is not None:
-            raise InvalidArgument("the gradient of rows can be scaled, not set")
+            raise InvalidArgument("the gradient of rows can be scaled or dropped (None), not set")
+        self._waiting.drop(self._table)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"RowGradient(table {self._table})"
@@ -216,8 +247,8 @@ class CollectionOptimizer(torch.optim.Optimizer):
     def _check_unscaled(self) -> None:
         if self._waiting.scaled():
             raise InvalidArgument(
-                "backward() came after gradients were unscaled or clipped: do that once, after "
-                "all batches of a step, and call step() or zero_grad() before the next"
+                "backward() came after gradients were unscaled, clipped or set to None: do that "
+                "once, after all batches of a step, and call step() or zero_grad() before the next"
             )
         self._waiting.forget()
 
@@ -234,8 +265,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
         return self._waiting.unscale()
 
     def _update(self) -> None:
-        unscale = self._unscale() if self._waiting.scaled() else None
-        self._engine.step(self._rates(), unscale)
+        self._engine.step(self._rates(), self._unscale())
         self._waiting.forget()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

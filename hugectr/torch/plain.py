@@ -71,6 +71,6 @@ def export_embedding_bag(
             f"export_embedding_bag: the table has key {int(outside[0])}, a plain one of "
             f"{num_embeddings} rows has no place for it"
         )
-    weight = torch.zeros(num_embeddings, vectors.shape[1], device="cpu")
+    weight = torch.zeros(num_embeddings, vectors.shape[1], dtype=vectors.dtype, device="cpu")
     weight[keys] = vectors
     return weight

@@ -181,5 +181,7 @@ def _keys(call: str, keys: Any) -> Any:
 def _host(values: Any, dtype: Any) -> Any:
     """A packed NumPy array of anything, tensors of a GPU included."""
     if isinstance(values, torch.Tensor):
+        if values.is_floating_point():
+            values = values.to(torch.float32)  # NumPy has not all of torch's
         values = values.detach().cpu().numpy()
     return np.ascontiguousarray(values, dtype)

@@ -99,7 +99,7 @@ class JaggedVectors:
         source = (self._offsets[:-1, None] + places).clamp(max=max(self._values.shape[0] - 1, 0))
         if self._values.shape[0] == 0:
             return self._values.new_zeros((*inside.shape, self._values.shape[1]))
-        return self._values[source] * inside[..., None].to(self._values.dtype)
+        return self._values[source].masked_fill(~inside[..., None], 0)
 
     def to_nested(self) -> torch.Tensor:
         """A nested tensor of jagged layout, for attention over it (torch 2.5 and later)."""

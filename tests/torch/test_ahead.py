@@ -2,6 +2,7 @@
 """Batches whose keys are looked up ahead: nobody waits for them, and nothing else sees of it."""
 
 import gc
+import threading
 
 import pytest
 import torch
@@ -214,3 +215,73 @@ def test_errors_that_name_each_other_are_kept():
     assert kept(error) is error
     assert error.__traceback__ is None
     assert other.__traceback__ is None
+
+
+def test_a_batch_ahead_of_another_collection_is_refused(device):
+    sgd = hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD, hugectr.Update_t.Local)
+    users, items = (
+        ht.EmbeddingBagCollection([ht.TableConfig("k", 2)], sgd, seed=seed, device=device)
+        for seed in (1, 2)
+    )
+    keys = {"k": torch.tensor([1, 2], device=device)}
+    of_users, of_items = users.prefetch(keys), items.prefetch(keys)
+    with pytest.raises(hugectr.InvalidArgument, match="is of another collection"):
+        items(of_users)
+    items(of_items).values().sum().backward()
+    users(of_users).values().sum().backward()
+
+
+@pytest.mark.parametrize("what", ["write", "erase", "load_state_dict"])
+def test_a_batch_ahead_is_looked_up_again_when_rows_were_written(device, what):
+    sgd = hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD, hugectr.Update_t.Local)
+    bag = ht.EmbeddingBag(2, sgd, mode="sum", seed=1, device=device)
+    rows = bag.optimizer(lr=1.0)
+    bag.rows().write([0, 1], torch.ones(2, 2))
+    state = bag.state_dict()
+    seen = 0
+    for i, (keys, planned) in enumerate(
+        ht.pipeline([torch.tensor([[j]], device=device) for j in (0, 1, 0, 1, 2)], bag)
+    ):
+        rows.zero_grad()
+        bag(planned).sum().backward()
+        rows.step()
+        seen += len(keys)
+        if i == 2:
+            if what == "write":
+                bag.rows().write([1], torch.full((1, 2), 7.0))
+            elif what == "erase":
+                bag.rows().erase([0])
+            else:
+                bag.load_state_dict(state)
+    assert seen == 5
+    value = {"write": 6.0, "erase": -1.0, "load_state_dict": 0.0}[what]
+    assert bag.rows().lookup([1])[0].tolist() == [[value, value]]
+
+
+def test_one_thread_may_evaluate_while_another_trains(device):
+    sgd = hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD, hugectr.Update_t.Local)
+    bag = ht.EmbeddingBag(1, sgd, mode="sum", seed=1, device=device)
+    rows = bag.optimizer(lr=1.0)
+    bag.rows().write([7], torch.zeros(1, 1))
+    stop, failed = threading.Event(), []
+
+    def evaluate():
+        try:
+            while not stop.is_set():
+                with torch.no_grad():
+                    bag(torch.randint(0, 1000, (50, 1), device=device))
+        except Exception as error:  # told below: a thread's would be printed alone
+            failed.append(error)
+
+    thread = threading.Thread(target=evaluate)
+    thread.start()
+    try:
+        for _ in range(300):
+            rows.zero_grad()
+            bag(torch.tensor([[7]], device=device)).sum().backward()
+            rows.step()
+    finally:
+        stop.set()
+        thread.join()
+    assert not failed
+    assert bag.rows().lookup([7])[0].item() == -300.0

@@ -69,6 +69,39 @@ def test_the_operators_are_what_torch_asks_of_them(device):
     for operator, arguments in (
         (own.look_up, (*batch, *more)),
         (own.vectors, (anchor.detach(), token, *more, collection._number)),
-        (own.accumulate, (token, gradients, collection._number)),
+        (own.keep_gradients, (token, gradients, collection._number)),
     ):
         torch.library.opcheck(operator.default, arguments, test_utils=tests)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("kind", [ht.EmbeddingBagCollection, ht.EmbeddingCollection])
+def test_two_lookups_in_one_graph_train_both(device, kind, fused):
+    """A compiler adds up what both give the anchor, and drops what adds up to nothing."""
+    adagrad = hugectr.CreateOptimizer(hugectr.Optimizer_t.AdaGrad, hugectr.Update_t.Local)
+
+    def trained(compiled):
+        torch.manual_seed(0)
+        tables = [ht.TableConfig("item", 4)]
+        items = kind(tables, adagrad, device=device, seed=1, fused=fused)
+        rows = items.optimizer(lr=0.1)
+        head = torch.nn.Linear(4, 4, device=device)
+
+        def loss(a, b):
+            one, other = (items({"item": keys}) for keys in (a, b))
+            if kind is ht.EmbeddingCollection:
+                one, other = one["item"], other["item"]
+            return (head(one.values()) * other.values()).square().sum()
+
+        called = torch.compile(loss, fullgraph=True) if compiled else loss
+        for _ in range(3):
+            rows.zero_grad()
+            called(*torch.tensor([[1, 2], [11, 12]], device=device)).backward()
+            rows.step()
+        return items.rows().read()
+
+    keys, vectors = trained(compiled=False)
+    assert keys.tolist() == [1, 2, 11, 12]
+    found = trained(compiled=True)
+    assert torch.equal(found[0], keys)
+    torch.testing.assert_close(found[1], vectors)

@@ -6,6 +6,7 @@ import torch
 from test_oracle import BATCH, DIMS, ROWS, STEPS, Plain, bags, collection_of
 from torch_optimizers import optimizers
 
+import hugectr
 import hugectr.torch as ht
 from hugectr.torch.inputs import bags_within
 
@@ -150,3 +151,89 @@ def test_offsets_are_kept_within_the_keys(offsets, good):
     assert within[0] >= 0
     assert within[-1] == 7
     assert within[2] == 3
+
+
+def _bag_with_gradients(device, factors=(1.0, 1.0), tables=1):
+    sgd = hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD, hugectr.Update_t.Local)
+    names = [f"t{i}" for i in range(tables)]
+    configs = [ht.TableConfig(name, 1) for name in names]
+    bags = ht.EmbeddingBagCollection(configs, sgd, seed=1, device=device)
+    rows = bags.optimizer(lr=1.0)
+    for name in names:
+        bags.rows(name).write([1, 2], torch.zeros(2, 1))
+    keys = torch.tensor([1, 2], device=device)
+    vectors = bags(dict.fromkeys(names, keys)).values()
+    (vectors * torch.tensor(factors, device=device)[:, None]).sum().backward()
+    return bags, rows
+
+
+def _values(bags, name="t0"):
+    return bags.rows(name).read()[1].flatten().tolist()
+
+
+@pytest.mark.parametrize("kind", [float("inf"), 1.0, 3.0])
+def test_norms_of_other_kinds_are_refused(device, kind):
+    bags, rows = _bag_with_gradients(device)
+    with pytest.raises(hugectr.InvalidArgument, match=f"norm_type {kind}, and of rows"):
+        torch.nn.utils.clip_grad_norm_(rows.rows, 1.0, norm_type=kind)
+    rows.step()
+    assert _values(bags) == [-1.0, -1.0]
+
+
+def test_gradients_multiplied_behind_the_back_of_autograd_count(device):
+    bags, rows = _bag_with_gradients(device)
+    rows.rows[0].grad.data.mul_(0.5)
+    rows.step()
+    assert _values(bags) == [-0.5, -0.5]
+
+
+@pytest.mark.parametrize("how", ["read", "zeroed", "cleaned"])
+def test_good_rows_stay_good_beside_nan(device, how):
+    nan = float("nan")
+    bags, rows = _bag_with_gradients(device, (nan, 1.0))
+    grad = rows.rows[0].grad
+    assert grad.isnan()
+    if how == "zeroed":
+        grad.zero_()
+    elif how == "cleaned":
+        torch.nan_to_num_(grad)
+    rows.step()
+    found = _values(bags)
+    assert found[1] == (-1.0 if how == "read" else 0.0)
+    assert (found[0] != found[0]) == (how == "read")
+
+
+def test_a_gradient_that_is_dropped_is_not_applied(device):
+    bags, rows = _bag_with_gradients(device, tables=2)
+    rows.rows[0].grad = None
+    assert rows.rows[0].grad is None
+    assert rows.rows[1].grad is not None
+    vectors = bags(dict.fromkeys(("t0", "t1"), torch.tensor([1], device=device))).values()
+    with pytest.raises(hugectr.InvalidArgument, match="or set to None"):
+        vectors.sum().backward()
+    rows.zero_grad()
+    bags, rows = _bag_with_gradients(device, tables=2)
+    rows.rows[0].grad = None
+    rows.step()
+    assert (_values(bags), _values(bags, "t1")) == ([0.0, 0.0], [-1.0, -1.0])
+    # That of all is zero_grad(), after which others come.
+    bags, rows = _bag_with_gradients(device, tables=2)
+    for each in rows.rows:
+        each.grad = None
+    vectors = bags(dict.fromkeys(("t0", "t1"), torch.tensor([1], device=device))).values()
+    vectors.sum().backward()
+    rows.step()
+    assert (_values(bags), _values(bags, "t1")) == ([-1.0, 0.0], [-1.0, 0.0])
+
+
+def test_saved_tensors_may_be_copies(device):
+    sgd = hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD, hugectr.Update_t.Local)
+    bag = ht.EmbeddingBag(2, sgd, mode="sum", seed=1, device=device)
+    rows = bag.optimizer(lr=1.0)
+    bag.rows().write([1], torch.zeros(1, 2))
+    keys = torch.tensor([[1]], device=device)
+    with torch.autograd.graph.saved_tensors_hooks(torch.clone, lambda saved: saved):
+        loss = bag(keys).sum() + bag(keys).sum()
+    loss.backward()
+    rows.step()
+    assert bag.rows().read()[1].tolist() == [[-2.0, -2.0]]

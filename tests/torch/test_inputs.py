@@ -514,3 +514,37 @@ def test_weights_go_with_is_weighted_and_that_with_sums(device):
     tables.append(ht.TableConfig("user", 4, pooling="mean"))
     with pytest.raises(hugectr.InvalidArgument, match=r"'user': weights \(is_weighted.* 'mean'"):
         ht.EmbeddingBagCollection(tables, device=device, is_weighted=True)
+
+
+@pytest.mark.parametrize("narrow", [torch.uint8, torch.int16])
+def test_narrow_offsets_count_beyond_their_type(device, narrow):
+    most = 300 if narrow == torch.uint8 else 40_000
+    bags = ht.EmbeddingBagCollection([ht.TableConfig(n, 4) for n in "ab"], seed=1, device=device)
+
+    def batch(kind):
+        of_a = torch.arange(most, device=device), torch.tensor([0, most], device=device)
+        return {"a": of_a, "b": (of_a[0][:5], torch.tensor([0, 5], dtype=kind, device=device))}
+
+    with torch.no_grad():
+        assert torch.equal(bags(batch(narrow)).values(), bags(batch(torch.int64)).values())
+    bag = ht.EmbeddingBag(4, seed=1, device=device)
+    begins = torch.tensor([0, 100], device=device)
+    keys = torch.arange(most, device=device)
+    assert torch.equal(bag(keys, begins.to(narrow)), bag(keys, begins))
+
+
+def test_padding_takes_and_gives_nothing(device):
+    sgd = hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD, hugectr.Update_t.Local)
+    items = ht.EmbeddingCollection([ht.TableConfig("a", 2)], sgd, seed=1, device=device)
+    rows = items.optimizer(lr=1.0)
+    vectors = torch.ones(3, 2)
+    vectors[2] = float("inf")
+    items.rows().write([1, 2, 3], vectors)
+    bags = torch.tensor([1, 2, 3], device=device), torch.tensor([0, 2, 3], device=device)
+    padded = items({"a": bags})["a"].to_padded_dense(3)
+    assert padded[0, 2].tolist() == padded[1, 1].tolist() == [0.0, 0.0]
+    gradient = torch.ones(2, 3, 2, device=device)
+    gradient[0, 2] = float("nan")
+    padded.backward(gradient)
+    rows.step()
+    assert items.rows().read()[1].tolist() == [[0.0] * 2, [0.0] * 2, [float("inf")] * 2]

@@ -202,3 +202,29 @@ def test_a_model_is_no_collection(bag):
     ):
         with pytest.raises(hugectr.InvalidArgument, match=r"ModuleDict, which has .*\['tables'\]"):
             call()
+
+
+def test_names_that_are_one_string_are_refused(device):
+    with pytest.raises(hugectr.InvalidArgument, match="feature_names: found 'user'"):
+        ht.TableConfig("u", 4, "user")
+    with pytest.raises(hugectr.InvalidArgument, match="found one TableConfig, give a list"):
+        ht.EmbeddingBagCollection(ht.TableConfig("u", 4), device=device)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.7, 2**64])
+def test_seeds_are_numbers(device, seed):
+    with pytest.raises(hugectr.InvalidArgument, match="seed"):
+        ht.EmbeddingBag(4, seed=seed, device=device)
+
+
+def test_rows_are_written_and_exported_whatever_the_type(device):
+    bag = ht.EmbeddingBag(2, seed=1, device=device)
+    bag.rows().write([1], torch.full((1, 2), 0.5, dtype=torch.bfloat16))
+    kind = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        weight = ht.export_embedding_bag(bag, 2)
+    finally:
+        torch.set_default_dtype(kind)
+    assert weight.dtype == torch.float32
+    assert weight.tolist() == [[0.0, 0.0], [0.5, 0.5]]
