@@ -285,3 +285,28 @@ def test_one_thread_may_evaluate_while_another_trains(device):
         thread.join()
     assert not failed
     assert bag.rows().lookup([7])[0].item() == -300.0
+
+
+def test_keys_of_a_batch_that_was_skipped_are_not_seen(device, tmp_path):
+    """Something newer is alive at every moment of a pipeline."""
+    adagrad = hugectr.CreateOptimizer(hugectr.Optimizer_t.AdaGrad, hugectr.Update_t.Local)
+    bag = ht.EmbeddingBag(2, adagrad, mode="sum", seed=1, device=device)
+    rows = bag.optimizer(lr=0.1)
+    batches = [torch.tensor([[i]], device=device) for i in (0, 1, 2, 3, 4, 1, 6)]
+    for i, (_, planned) in enumerate(ht.pipeline(batches, bag)):
+        if i % 2 == 0 or i == 5:
+            rows.zero_grad()
+            bag(planned).sum().backward()
+            rows.step()
+        trained = {0: [0], 2: [0, 2], 4: [0, 2, 4], 5: [0, 1, 2, 4]}.get(i)
+        if trained is None:
+            continue
+        assert bag.rows().read()[0].tolist() == trained
+        assert len(bag.rows()) == len(trained)
+        bag.eval()
+        seen = bag(torch.arange(7, device=device)[:, None]).abs().sum(1) > 0
+        assert seen.nonzero().flatten().tolist() == trained
+        bag.train()
+        other = ht.EmbeddingBag(2, adagrad, mode="sum", seed=1, device=device)
+        other.load(bag.save(tmp_path))
+        assert torch.equal(other.rows().read()[1], bag.rows().read()[1])

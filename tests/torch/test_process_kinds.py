@@ -135,7 +135,7 @@ def all_kinds(folder):
     run(shared, alone, lambda it, batch: compiled(batch) if it is shared else pooled(it, batch) * 2)
     for mode in ("weighted", "fused"):
         tables = [
-            ht.TableConfig("a", 4, "ab"),
+            ht.TableConfig("a", 4, ["a", "b"]),
             ht.TableConfig("c", 6),
             ht.TableConfig("e", 4, placement="replicated"),
         ]

@@ -144,8 +144,11 @@ TEST(TableCollection, AnUnusedBatchLeavesNoTraceBehindALaterOneThatTrained) {
     each->collection.release(token);
     each->step();
   }
-  // The first batch lives: its rows may be used.
-  EXPECT_GT(tables.rows()[0].size(), without.rows()[0].size());
+  // The first batch lives and its rows may be used, but nobody sees them.
+  EXPECT_GT(tables.collection.table(0).part(0).size(), without.rows()[0].size());
+  expect_same_rows(tables.rows(), without.rows());
+  EXPECT_EQ(tables.look_up(unused, kBuckets), without.look_up(unused, kBuckets));
+  EXPECT_EQ(tables.collection.table(0).stats().rows, without.collection.table(0).stats().rows);
   tables.collection.release(first);
   expect_same_rows(tables.rows(), without.rows());
   for (Tables* each : {&tables, &without}) {
@@ -158,6 +161,29 @@ TEST(TableCollection, AnUnusedBatchLeavesNoTraceBehindALaterOneThatTrained) {
     each->collection.release(unused_too);
   }
   expect_same_rows(tables.rows(), without.rows());
+}
+
+TEST(TableCollection, RowsOfABatchThatTrainsBehindALaterOneAreSeenFromThenOn) {
+  Tables tables({table(0, Combiner::Sum)}), in_turn({table(0, Combiner::Sum)});
+  auto late = batches(1, kBuckets, 1), early = batches(1, kBuckets, 2, 20);
+  const auto train = [](Tables& each, TableCollection::Token token, std::uint64_t seed) {
+    each.accumulate(token, gradients(1, kBuckets, seed));
+    each.collection.release(token);
+    each.step();
+  };
+  for (int round = 0; round < 3; ++round) {
+    const auto first = tables.plan(late);
+    train(tables, tables.plan(early), 3);
+    train(in_turn, in_turn.plan(early), 3);
+    expect_same_rows(tables.rows(), in_turn.rows());
+    train(tables, first, 4);
+    train(in_turn, in_turn.plan(late), 4);
+    expect_same_rows(tables.rows(), in_turn.rows());
+    EXPECT_EQ(tables.look_up(late, kBuckets), in_turn.look_up(late, kBuckets));
+    EXPECT_FALSE(tables.collection.table(0).part(0).has_gaps());
+    late = batches(1, kBuckets, 10 + round, 100 * (round + 1));
+    early = batches(1, kBuckets, 20 + round, 100 * (round + 1) + 30);
+  }
 }
 
 TEST(TableCollection, ManyBatchesWithoutAStepLeaveNoTrace) {

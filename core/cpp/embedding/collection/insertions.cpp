@@ -36,10 +36,11 @@ void Insertions::end(std::uint64_t plan) {
 void Insertions::show(const RowsOfTable& updated) {
   const auto last = std::find_if(entries_.rbegin(), entries_.rend(),
                                  [](const Entry& entry) { return entry.awaits_update; });
+  std::vector<std::set<std::uint32_t>> shown(group_.size());
   for (auto entry = last; entry != entries_.rend(); ++entry) {
     const bool was_visible = std::exchange(entry->visible, true);
     if (!std::exchange(entry->awaits_update, false)) {
-      if (!was_visible) note_strays(*entry);
+      if (!was_visible) list_rows(*entry, shown);
       continue;
     }
     for (std::size_t t = 0; t < entry->tables.size(); ++t) {
@@ -47,29 +48,43 @@ void Insertions::show(const RowsOfTable& updated) {
       entry->tables[t].pin.reset();
     }
   }
+  note_strays(std::move(shown), updated);
+}
+
+void Insertions::note_strays(std::vector<std::set<std::uint32_t>> shown,
+                             const RowsOfTable& updated) {
   for (std::size_t t = 0; t < strays_.size(); ++t) {
-    if (strays_[t].empty()) continue;
-    for (const std::uint32_t row : updated(t)) strays_[t].erase(row);
+    if (strays_[t].empty() && shown[t].empty()) continue;
+    Table& table = group_.table(t).part(gpu_.get_local_id());
+    std::vector<std::uint32_t> trained;
+    for (const std::uint32_t row : updated(t)) {
+      if (strays_[t].erase(row) > 0) trained.push_back(row);
+      shown[t].erase(row);
+    }
+    if (!trained.empty()) table.reveal(trained);
+    if (shown[t].empty()) continue;
+    table.hide({shown[t].begin(), shown[t].end()});
+    strays_[t].merge(shown[t]);
   }
 }
 
-void Insertions::note_strays(const Entry& entry) {
+void Insertions::list_rows(const Entry& entry, std::vector<std::set<std::uint32_t>>& rows) const {
   for (std::size_t t = 0; t < entry.tables.size(); ++t) {
     const PlannedRows& plan = entry.tables[t];
     for (std::size_t row = plan.before.rows; row < plan.extent.rows; ++row) {
-      strays_[t].insert(static_cast<std::uint32_t>(row));
+      rows[t].insert(static_cast<std::uint32_t>(row));
     }
     // Numbers that were free: of those in use since the plan the last, as free ones are used from
     // the end on.
     const std::size_t reused = plan.before.free - (plan.extent.rows - plan.extent.live);
     if (reused == 0) continue;
     const TensorRef since = group_.table(t).part(gpu_.get_local_id()).reused_since(plan.before);
-    std::vector<std::uint32_t> rows(reused);
+    std::vector<std::uint32_t> numbers(reused);
     Stream& stream = gpu_.plan_stream();
-    stream.copy(rows.data(), since.ptr<std::uint32_t>() + (since.size() - reused),
-                reused * sizeof rows[0]);
+    stream.copy(numbers.data(), since.ptr<std::uint32_t>() + (since.size() - reused),
+                reused * sizeof numbers[0]);
     stream.synchronize();
-    strays_[t].insert(rows.begin(), rows.end());
+    rows[t].insert(numbers.begin(), numbers.end());
   }
 }
 
@@ -119,7 +134,9 @@ void Insertions::erase_strays() {
     arena->allocate();
     gpu_.plan_stream().copy(on_device.get_ptr(), rows.data(), rows.size() * sizeof rows[0]);
     gpu_.plan_stream().synchronize();
-    group_.table(t).part(gpu_.get_local_id()).erase(on_device.ref());
+    Table& table = group_.table(t).part(gpu_.get_local_id());
+    table.reveal(rows);  // visible ones alone are erased
+    table.erase(on_device.ref());
   }
 }
 

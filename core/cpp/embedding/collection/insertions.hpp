@@ -15,7 +15,7 @@ namespace hugectr {
 /// the plans themselves. An update shows the rows of the plans whose gradients it applied. What a
 /// plan inserted that goes without one is taken back in the reverse order of the plans, because a
 /// later one may use the rows of an earlier one; or, where an update of a later plan has shown it,
-/// erased as soon as no plan is in use. For one thread at a time.
+/// hidden at once, and erased as soon as no plan is in use. For one thread at a time.
 class Insertions {
  public:
   /// `before_rows_go`: called before rows are taken back or erased. Who has a plan that is not yet
@@ -50,7 +50,10 @@ class Insertions {
 
     bool done() const { return !used && !awaits_update; }
   };
-  void note_strays(const Entry& entry);
+  /// Adds the rows that a plan inserted, by table.
+  void list_rows(const Entry& entry, std::vector<std::set<std::uint32_t>>& rows) const;
+  /// Of rows that an update has shown and perhaps not reached, those that it has not.
+  void note_strays(std::vector<std::set<std::uint32_t>> shown, const RowsOfTable& updated);
   bool rows_go() const;
   void take_back();
   void erase_strays();
@@ -58,8 +61,9 @@ class Insertions {
   LookupGroup& group_;
   GPUResource& gpu_;
   std::function<void()> before_rows_go_;
-  std::list<Entry> entries_;                     ///< in the order of the plans
-  std::vector<std::set<std::uint32_t>> strays_;  ///< by table: visible rows that never trained
+  std::list<Entry> entries_;  ///< in the order of the plans
+  /// By table: rows that are hidden, for they never trained.
+  std::vector<std::set<std::uint32_t>> strays_;
 };
 
 }  // namespace hugectr

@@ -2,6 +2,7 @@
 #include "core/cpp/embedding/table/table.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
@@ -9,6 +10,12 @@
 #include "core/cpp/ops/score_rows.hpp"
 
 namespace hugectr {
+namespace {
+
+/// Birth of rows that no extent has.
+constexpr std::uint32_t kHidden = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
 
 Table::Table(TableSpec spec, RowBudget budget, GPUResource& gpu)
     : spec_(std::move(spec)),
@@ -172,7 +179,40 @@ HashTable::Limit Table::limit() const {
 
 RowExtent Table::visible() const {
   const std::lock_guard lock(shown_);
-  return visible_;
+  RowExtent extent = visible_;
+  extent.live -= hidden_;
+  return extent;
+}
+
+void Table::hide(const std::vector<std::uint32_t>& rows) {
+  keep_births();
+  set_births(rows, kHidden);
+  const std::lock_guard lock(shown_);
+  hidden_ += rows.size();
+}
+
+void Table::reveal(const std::vector<std::uint32_t>& rows) {
+  set_births(rows, visible().birth);
+  {
+    const std::lock_guard lock(shown_);
+    hidden_ -= rows.size();
+    if (hidden_ > 0) return;
+  }
+  // All rows below the extent are visible again: who has no gaps need not wait for keys.
+  if (!has_erased_) births_ = {};
+}
+
+void Table::set_births(const std::vector<std::uint32_t>& rows, std::uint32_t birth) {
+  Tensor2<std::uint32_t> numbers;
+  const auto arena = DeviceBuffer2::create(owner_ + " rows hidden", DeviceAllocator(memory_));
+  arena->reserve({rows.size()}, &numbers, "numbers");
+  arena->allocate();
+  Stream& stream = gpu_.plan_stream();
+  stream.copy(numbers.get_ptr(), rows.data(), rows.size() * sizeof rows[0]);
+  EmbeddingInit births = births_of(numbers.ref(), 0, rows.size());
+  births.birth = birth;
+  run(gpu_.plan_context(), std::move(births));
+  stream.synchronize();
 }
 
 void Table::show(const RowExtent& extent) {
@@ -195,6 +235,7 @@ void Table::erase(const TensorRef& rows) {
              "': erase while a training batch is planned; drop_plan() first");
   gpu_.compute_stream().synchronize();
   keep_births();
+  has_erased_ = true;
   const OpContext context = gpu_.plan_context();
   index_.erase(context, rows);
   if (keeps_scores()) run(context, ClearScores{.rows = rows, .scores = scores(size())});
@@ -216,6 +257,10 @@ void Table::reset() {
   index_.clear(context);
   context.stream->synchronize();
   show({0, 0, birth_});
+  {
+    const std::lock_guard lock(shown_);
+    hidden_ = 0;
+  }
   ++generation_;
   store_->clear(context);
 }

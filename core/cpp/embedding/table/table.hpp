@@ -152,6 +152,10 @@ class Table {
   RowExtent visible() const;
   /// Nothing where those of a later begin_rows() have been shown.
   void show(const RowExtent& extent);
+  /// Of visible rows those that have not trained, by number, are seen by nobody from now on, until
+  /// they are revealed. Plans find them. Wait.
+  void hide(const std::vector<std::uint32_t>& rows);
+  void reveal(const std::vector<std::uint32_t>& rows);
   /// Whether some numbers below visible().rows are not of visible rows: then births tell.
   bool has_gaps() const { return births_.max_rows() > 0; }
   /// (rows) uint32: when rows were begun, as RowExtent::birth counts; empty without gaps.
@@ -207,6 +211,7 @@ class Table {
   /// Only the births of the rows that are named, or else of first, first + 1, ...
   EmbeddingInit births_of(const TensorRef& rows, std::size_t first, std::size_t count) const;
   void keep_births();
+  void set_births(const std::vector<std::uint32_t>& rows, std::uint32_t birth);
   static TensorRef vector(const GrowableTensor& tensor, std::size_t rows) {
     TensorRef ref = tensor.ref(0, rows);
     ref.shape = {rows};
@@ -228,10 +233,13 @@ class Table {
   GrowableTensor stamps_;
   GrowableTensor scores_;  ///< where rows have a life
   Tensor2<std::int64_t> admitted_;
-  GrowableTensor births_;    ///< kept from the first erase() on: before, new rows are the last ones
+  /// Kept from the first erase() on, and while rows are hidden: else new rows are the last ones.
+  GrowableTensor births_;
+  bool has_erased_ = false;
   std::uint32_t birth_ = 0;  ///< begin_rows() so far
   mutable std::mutex shown_;
-  RowExtent visible_;  ///< guarded by shown_: steps show what plans ask for
+  RowExtent visible_;       ///< guarded by shown_: steps show what plans ask for
+  std::size_t hidden_ = 0;  ///< rows among them that are not to be seen; likewise
   std::shared_ptr<const void> pins_ = std::make_shared<int>(0);
   std::uint64_t generation_ = 0;
 };
