@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import struct
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -57,6 +58,12 @@ def _let_go() -> None:
             setattr(holder, name, None)
 
 
+#: What gloo's threads have done last. They let go of it some time after they have said that it is
+#: done, and must not be the last to have its tensors: for those they ask for Python's lock, which
+#: who ends their group has while it waits for them (seen with torch 2.4).
+_recent: deque[Any] = deque(maxlen=4)
+
+
 @cache
 def _in_order() -> Any:
     """That a collective is in the order of the stream that it is called on."""
@@ -92,6 +99,8 @@ def carry(
     work = group.alltoall_base(came, message, taken, sent, _in_order())
     if work is not None:
         work.wait()
+        if message.device.type == "cpu":
+            _recent.append(work)
 
 
 class TorchGroup:
