@@ -235,16 +235,14 @@ class CostModel:
             self._ask(t, out)
         self._rows.lay(t, out, held, slice(None), 1 / n, keys=1 / n)
         rows, own = distinct_rows(t, self.job)
-        self._work(t, out, 1 / n, 1.0, rows / n)
         # Every device has a sum of every bucket.
         sums = self.job.batch * t.slots * (n - 1) / n
         travel = own * (n - 1) / n
         as_rows = self._travel.as_rows(t, travel, sums)
+        self._own_work(t, out, slice(0, n), 1 / n, rows / n, as_rows)
+        self._rows_go(t, out, slice(0, n), own if as_rows else sums)
         if as_rows:
-            self._rows_go(t, out, slice(None), own)
-            out[_PLAN] += self.job.batch * t.keys / n / self.job.machine.keys
-        else:
-            self._rows_go(t, out, slice(None), sums)
+            self._asked_work(t, out, rows)
         both = self._travel.each_way(t, travel, sums, as_rows)
         self._send(out, slice(0, n), both, both, as_rows=as_rows)
 

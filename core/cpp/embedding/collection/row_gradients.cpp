@@ -144,10 +144,9 @@ RowRuns RowGradients::runs(std::size_t table) const {
   gradient.shape = {part.count, 1, gradient.shape[1]};
   // Of what there is room for those that came: kernels are launched for so many.
   const std::size_t n = std::max<std::size_t>(part.count, 1);
-  const auto some = [](const TensorBag2& bag, std::size_t count) { return bag.first(count); };
-  return {.sorted_buckets = some(as_they_came ? part.places : part.sorted_places, n),
-          .distinct = some(as_they_came ? part.rows : part.unique_rows, n),
-          .run_offsets = some(as_they_came ? part.places : part.run_offsets, n + 1),
+  return {.sorted_buckets = (as_they_came ? part.places : part.sorted_places).first(n),
+          .distinct = (as_they_came ? part.rows : part.unique_rows).first(n),
+          .run_offsets = (as_they_came ? part.places : part.run_offsets).first(n + 1),
           .run_count = rows_of(run_counts_.ref(), table, 1),
           .gradient = gradient,
           .longest = static_cast<std::int64_t>(part.batches)};  // a batch has a row once

@@ -169,7 +169,8 @@ void SegmentStore::read_again() {
     if (segment.alive == 0 || segment.file->unread().empty()) continue;
     try {
       segment.file->verify(true);
-      ledger_.mark_read(number);
+      // What somebody has found wrong with it stays wrong.
+      if (segment.file->damage().empty()) ledger_.mark_read(number);
     } catch (const StorageError&) {  // the file knows
     }
   }
