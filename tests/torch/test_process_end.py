@@ -7,7 +7,7 @@ import weakref
 import pytest
 import torch
 import torch.distributed as dist
-from process_jobs import run_job
+from process_jobs import job_device, run_job
 
 import hugectr
 import hugectr.torch as ht
@@ -20,7 +20,9 @@ def gives_groups_back(folder):
     adagrad = hugectr.CreateOptimizer(hugectr.Optimizer_t.AdaGrad, hugectr.Update_t.Local)
     own = dist.new_group()
     before = set(dist.distributed_c10d._world.pg_map)
-    collection = ht.EmbeddingBagCollection([ht.TableConfig("t", 4)], adagrad, process_group=own)
+    collection = ht.EmbeddingBagCollection(
+        [ht.TableConfig("t", 4)], adagrad, device=job_device(), process_group=own
+    )
     made = [weakref.ref(each) for each in set(dist.distributed_c10d._world.pg_map) - before]
     assert made
     rows = collection.optimizer(lr=0.1)
