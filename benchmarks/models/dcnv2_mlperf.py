@@ -44,10 +44,15 @@ def say(a: argparse.Namespace, **found: Any) -> None:
     print(json.dumps(line), file=sys.stderr, flush=True)
 
 
-def data_input() -> hugectr.Input:
-    """A label, 13 numbers, 26 slots of fixed numbers of keys."""
-    keys = hugectr.DataReaderSparseParam("keys", list(HOTNESS), True, len(HOTNESS))
-    return hugectr.Input(1, "label", DENSE, "dense", [keys])
+def data_input(apart: bool = False) -> hugectr.Input:
+    """A label, 13 numbers, 26 slots of fixed numbers of keys; ``apart``: an input each."""
+    if apart:
+        inputs = [
+            hugectr.DataReaderSparseParam(f"keys{i}", hot, True, 1) for i, hot in enumerate(HOTNESS)
+        ]
+    else:
+        inputs = [hugectr.DataReaderSparseParam("keys", list(HOTNESS), True, len(HOTNESS))]
+    return hugectr.Input(1, "label", DENSE, "dense", inputs)
 
 
 def raw_settings(a: argparse.Namespace) -> dict[str, Any]:
@@ -64,8 +69,9 @@ def make_model(
     evaluation: str = "",
     eval_samples: int = 0,
 ) -> hugectr.Model:
-    """The model, compiled, with one table of 26 slots."""
+    """The model, compiled, with one table of 26 slots or, for a plan, 26 tables."""
     rows = table_rows(a.scale, a.max_rows)
+    apart = a.plan != "none"
     solver = hugectr.CreateSolver(
         batchsize=a.batch,
         batchsize_eval=a.batch,
@@ -75,6 +81,7 @@ def make_model(
         device=a.device,
         vvgpu=[list(range(a.gpus))],
         i64_input_key=a.key == "int64",
+        plan="auto" if apart else None,
         **precision(a.precision),
     )
     reader: dict[str, Any] = {"num_workers": a.workers}
@@ -91,26 +98,31 @@ def make_model(
         initial_accu_value=0.0,
         epsilon=1e-8,
     )
-    model = hugectr.Model(
-        solver, hugectr.DataReaderParams(kind, source=source, **reader), optimizer
-    )
-    model.add(data_input())
+    read = hugectr.DataReaderParams(kind, source=source, **reader)
+    model = hugectr.Model(solver, read, optimizer)
+    model.add(data_input(apart))
     dim, thin = DIM // a.narrow, lambda *widths: tuple(width // a.narrow for width in widths)
-    model.add(
-        hugectr.SparseEmbedding(
-            hugectr.Embedding_t.LocalizedSlotSparseEmbeddingHash,
-            0,
-            dim,
-            "sum",
-            "emb",
-            "keys",
-            slot_size_array=list(rows),
-            exchange=a.exchange,
+    kind = hugectr.Embedding_t.LocalizedSlotSparseEmbeddingHash
+    if apart:  # whose rows may be anywhere
+        kind = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
+    flat = []
+    for i in range(len(ROWS)) if apart else [""]:
+        model.add(
+            hugectr.SparseEmbedding(
+                kind,
+                0,
+                dim,
+                "sum",
+                f"emb{i}",
+                f"keys{i}",
+                slot_size_array=[rows[int(i)]] if apart else list(rows),
+                exchange=a.exchange,
+            )
         )
-    )
+        wide = dim if apart else len(ROWS) * dim
+        flat.append(layer(model, "Reshape", [f"emb{i}"], f"flat{i}", leading_dim=wide))
     bottom = tower(model, "bottom", "dense", thin(512, 256, DIM))
-    flat = layer(model, "Reshape", ["emb"], "flat", leading_dim=len(ROWS) * dim)
-    start = layer(model, "Concat", [bottom, flat], "start")
+    start = layer(model, "Concat", [bottom, *flat], "start")
     cross = layer(
         model, "MultiCross", [start], "cross", num_layers=CROSSES, projection_dim=RANK // a.narrow
     )
@@ -149,7 +161,7 @@ def time_steps(a: argparse.Namespace, model: hugectr.Model) -> dict[str, Any]:
         "msamples_s_a_device": round(a.batch / a.gpus / seconds / 1e6, 3),
         "dense_tflop_s_a_device": round(MFLOP * a.batch / a.gpus / seconds / 1e6, 1),
         "stage_ms": stages,
-        "table_rows": model.table_stats()[0]["rows"],
+        "table_rows": sum(int(table["rows"]) for table in model.table_stats()),
         "loss": round(model.get_current_loss(), 4),
     }
 
@@ -158,7 +170,7 @@ def resident(a: argparse.Namespace) -> dict[str, Any]:
     """Steps on batches that lie on the device."""
     rows = table_rows(a.scale, a.max_rows)
     data = make_samples(a.batches * a.batch, rows, a.alpha, a.seed)
-    return time_steps(a, make_model(a, data.to_memory()))
+    return time_steps(a, make_model(a, data.to_memory(a.plan != "none")))
 
 
 def from_raw(a: argparse.Namespace) -> dict[str, Any]:
@@ -221,6 +233,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--precision", default="bf16", choices=PRECISIONS)
     parser.add_argument("--optimizer", default="AdaGrad", choices=("AdaGrad", "RowWiseAdaGrad"))
     parser.add_argument("--exchange", default="auto", choices=("auto", "pooled", "unique"))
+    parser.add_argument(
+        "--plan", default="none", choices=("none", "auto"), help="auto: a table a slot, placed so"
+    )
     parser.add_argument("--lr", type=float, default=0.005)
     parser.add_argument("--scale", type=float, default=1.0, help="rows of the tables, times this")
     parser.add_argument("--max-rows", type=int, default=0, help="of a table; 0: no bound")
@@ -248,6 +263,7 @@ def work_of(a: argparse.Namespace) -> str:
     rows = table_rows(a.scale, a.max_rows)
     work = f"DLRM-DCNv2, {sum(rows):,} of {sum(ROWS):,} rows, batch {a.batch}, {a.precision}, "
     work += f"{a.optimizer}, {a.gpus} x {a.device}, {a.exchange} exchange, {a.key}"
+    work += ", 26 tables, plan auto" if a.plan != "none" else ""
     return work + (f", widths / {a.narrow}" if a.narrow > 1 else "")
 
 

@@ -114,15 +114,21 @@ class Samples:
 
         return np.stack([0.4 * factor(a) * factor(b) for a, b in PAIRS], axis=1)
 
-    def to_memory(self) -> MemoryDataset:
-        """One sparse input of 26 slots."""
+    def to_memory(self, apart: bool = False) -> MemoryDataset:
+        """One sparse input "keys" of 26 slots; ``apart``: inputs "keys0" and so on, of one slot."""
         n = len(self.records)
         starts = np.concatenate([[0], np.cumsum(HOTNESS)[:-1]])
-        offsets = (np.arange(n)[:, None] * KEYS + starts).reshape(-1)
-        offsets = np.append(offsets, n * KEYS).astype(np.uint64)
-        keys = self.records[:, 1 + DENSE :].astype(np.int64).reshape(-1)
+        keys = self.records[:, 1 + DENSE :].astype(np.int64)
         dense = self.records[:, 1 : 1 + DENSE].view(np.float32)
-        return from_arrays(self.label, dense, {"keys": (keys, offsets)})
+        if apart:
+            found = {}
+            for table, (start, hot) in enumerate(zip(starts, HOTNESS, strict=True)):
+                offsets = np.arange(0, n * hot + 1, hot, dtype=np.uint64)
+                found[f"keys{table}"] = (keys[:, start : start + hot].reshape(-1), offsets)
+            return from_arrays(self.label, dense, found)
+        of_slots = (np.arange(n)[:, None] * KEYS + starts).reshape(-1)
+        of_slots = np.append(of_slots, n * KEYS).astype(np.uint64)
+        return from_arrays(self.label, dense, {"keys": (keys.reshape(-1), of_slots)})
 
     def write_raw(self, path: Path) -> None:
         """As records of RECORD_BYTES, appended to a file."""

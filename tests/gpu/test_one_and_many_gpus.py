@@ -44,6 +44,20 @@ def test_a_run_on_two_gpus_repeats_bit_for_bit(exchange):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize("devices", [n for n in (2, 4, 8) if n <= GPUS] or [2])
+@pytest.mark.parametrize("embedding", ["Distributed", "Localized"])
+@pytest.mark.parametrize("more", [{}, {"micro_batches": 2}], ids=str)
+def test_rows_that_stay_apart_are_the_same(monkeypatch, devices, embedding, more):
+    """Those that do not travel, on a stream of their own beside those that do."""
+    more = {"devices": devices, "embedding": embedding, "exchange": "unique", **more}
+    wanted, together = train("cuda", "Adam", 100, **more)
+    monkeypatch.setenv("HUGECTR_APART_BYTES", "1")
+    found, apart = train("cuda", "Adam", 100, **more)
+    np.testing.assert_array_equal(found, wanted)
+    a, b = (model.session.table(0).dump(True) for model in (together, apart))
+    np.testing.assert_array_equal(a["vectors"], b["vectors"])
+
+
 @pytest.mark.parametrize("exchange", ["pooled", "unique"])
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 def test_sixteen_bits_on_two_gpus(kind, exchange):
@@ -112,8 +126,10 @@ def test_a_checkpoint_moves_between_device_counts(tmp_path):
 
 @pytest.mark.parametrize("devices", [n for n in (2, 4, 8) if n <= GPUS] or [2])
 @pytest.mark.parametrize("seed", range(6))
-def test_random_placements(devices, seed):
+def test_random_placements(monkeypatch, devices, seed):
     """Tables placed in every way, in one model."""
+    if seed % 2:
+        monkeypatch.setenv("HUGECTR_APART_BYTES", "1")
     tables = placed_models.random_tables(seed)
     models = [
         placed_models.make_model(tables, [list(range(n))], device="cuda") for n in (1, devices)

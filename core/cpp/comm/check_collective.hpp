@@ -15,6 +15,9 @@ struct CollectiveCall {
   TensorRef in, out;
   std::vector<std::size_t> send_counts, receive_counts;
   std::size_t root = 0;
+  /// all_to_all: what a rank sends itself is left out, for it gets there by another way. Of this
+  /// rank alone; the counts have it.
+  bool own_apart = false;
 };
 
 /// Each throws InvalidArgument naming the collective and what can not work.

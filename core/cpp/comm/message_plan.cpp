@@ -36,9 +36,11 @@ MessagePlan::MessagePlan(const std::vector<CollectiveCall>& calls, std::size_t r
     if (std::string_view(call.collective) != "all_to_all") continue;
     const std::size_t width = size_of(call.in.dtype);
     each_block(call.send_counts, [&](std::size_t peer, std::size_t first, std::size_t n) {
+      if (peer == rank && call.own_apart) return;
       add(to[peer], {bytes_of(call.in, first), n * width, peer});
     });
     each_block(call.receive_counts, [&](std::size_t peer, std::size_t first, std::size_t n) {
+      if (peer == rank && call.own_apart) return;
       add(from[peer], {bytes_of(call.out, first), n * width, peer});
     });
   }

@@ -53,9 +53,19 @@ Stream& GPUResource::move_stream() {
   return *move_stream_;
 }
 
+OpContext GPUResource::staying_context() { return {&staying_stream(), pool_, nullptr, device_}; }
+
+Stream& GPUResource::staying_stream() {
+  if (!staying_stream_) {
+    staying_stream_ = backend_.create_stream(device_, "staying", StreamPriority::High);
+  }
+  return *staying_stream_;
+}
+
 std::vector<Stream*> GPUResource::streams() {
   std::vector<Stream*> all{memcpy_stream_.get(), plan_stream_.get()};
   if (move_stream_) all.push_back(move_stream_.get());  // behind the plans that it waits for
+  if (staying_stream_) all.push_back(staying_stream_.get());
   all.insert(all.end(), {exchange_stream_.get(), compute_stream_.get()});
   return all;
 }

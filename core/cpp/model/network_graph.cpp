@@ -222,7 +222,15 @@ void NetworkGraph::exchange_while_backward(StepSchedule& schedule) const {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     places.push_back({parameters_[i].name + "@grad", layout_.offsets()[i]});
   }
-  bucket_wgrad(schedule, names::kWgrad, places, bucket_bytes_wanted());
+  std::vector<std::string> of_tables;
+  for (const NetworkInput& input : inputs_) {
+    if (!input.needs_gradient || !schedule.has(input.name + "@grad")) continue;
+    for (std::size_t m = 0; m < options_.micro_batches; ++m) {
+      const std::string name = input.name + "@grad";
+      of_tables.push_back(options_.micro_batches == 1 ? name : name_in_micro_batch(name, m));
+    }
+  }
+  bucket_wgrad(schedule, names::kWgrad, places, bucket_bytes_wanted(), of_tables);
 }
 
 void NetworkGraph::append_regularizers(StepSchedule& schedule) {

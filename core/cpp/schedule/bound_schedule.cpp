@@ -99,7 +99,8 @@ BoundSchedule::BoundSchedule(const StepSchedule& schedule, const OpContext& cont
     record.op.for_each_tensor([&](const char*, Access, TensorRef& ref) {
       if (ref.id >= 0) ref = refs[static_cast<std::size_t>(ref.id)];
     });
-    prepare(record, record.beside && lane_ ? lane_->context() : context_);
+    const bool beside = record.sum == GradientSum::Beside && lane_;
+    prepare(record, beside ? lane_->context() : context_);
   }
   // Padding rows and never-written scratch read as zero in the first step as in all later ones.
   // Last, because nothing may be queued on memory that an error above gives back.

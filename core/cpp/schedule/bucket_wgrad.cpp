@@ -2,13 +2,10 @@
 #include "core/cpp/schedule/bucket_wgrad.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <map>
-#include <system_error>
 #include <utility>
 
+#include "core/cpp/base/bytes_variable.hpp"
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/comm/collective_ops.hpp"
 
@@ -35,23 +32,29 @@ std::map<int, std::size_t> written_after(const StepSchedule& schedule) {
 struct Bucket {
   std::size_t first, last;  ///< elements [first, last) of the flat buffer
   std::size_t after;        ///< records that come before its sum
+  GradientSum sum = GradientSum::Beside;
 };
+
+/// Those that come no sooner than `travel`, in the order of the lane, unless they are too large.
+void put_last_behind(std::vector<Bucket>& buckets, std::size_t travel, std::size_t records) {
+  const auto late = std::find_if(buckets.begin(), buckets.end(),
+                                 [&](const Bucket& bucket) { return bucket.after >= travel; });
+  if (late == buckets.end() || late->last * sizeof(float) > kMostBehind) return;
+  for (auto bucket = late; bucket != buckets.end(); ++bucket) {
+    bucket->sum = GradientSum::Behind;
+    bucket->after = records;
+  }
+}
 
 }  // namespace
 
 std::size_t bucket_bytes_wanted() {
-  const char* text = std::getenv("HUGECTR_BUCKET_BYTES");
-  if (text == nullptr || *text == '\0') return std::size_t{4} << 20;
-  std::size_t bytes = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, bytes);
-  HCTR_CHECK(error == std::errc{} && stop == end && bytes > 0, "HUGECTR_BUCKET_BYTES=", text,
-             ": give a number of bytes from 1 on");
-  return bytes;
+  return bytes_variable("HUGECTR_BUCKET_BYTES", std::size_t{4} << 20);
 }
 
 void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
-                  const std::vector<GradientPlace>& places, std::size_t bucket_bytes) {
+                  const std::vector<GradientPlace>& places, std::size_t bucket_bytes,
+                  const std::vector<std::string>& first) {
   const int flat = schedule.id(wgrad);
   const std::size_t size = num_elements(schedule.ref(flat).shape);
   const std::map<int, std::size_t> after = written_after(schedule);
@@ -76,6 +79,12 @@ void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
     // The lane runs in order: a sum can not come before the one of the bucket before.
     open = {open.first, open.first, open.after};
   }
+  std::size_t travel = 0;
+  for (const std::string& name : first) {
+    const int id = schedule.id(name), base = schedule.tensors()[static_cast<std::size_t>(id)].base;
+    travel = std::max({travel, when(id), base < 0 ? 0 : when(base)});
+  }
+  if (travel > 0) put_last_behind(buckets, travel, schedule.records().size());
 
   std::vector<OpRecord> records;
   auto bucket = buckets.begin();
@@ -88,7 +97,7 @@ void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
       tensor.base = flat;
       tensor.offset = bucket->first;
       records.push_back({AllReduce{.data = schedule.ref(part.id)}, Phase::Backward,
-                         concat("exchange_wgrad ", number), true});
+                         concat("exchange_wgrad ", number), bucket->sum});
     }
   };
   std::vector<OpRecord> before = std::move(schedule.records());

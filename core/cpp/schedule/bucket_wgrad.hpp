@@ -26,7 +26,14 @@ struct GradientPlace {
 /// from the end of the buffer, which backward writes first. `places` are in the order of the buffer
 /// and cover it; a gradient that no record writes counts as written from the start. Runs last: on
 /// records in their final order.
+///
+/// `first`: gradients of tables, which travel on the lane as soon as they are there. Sums that come
+/// no sooner are the last of Backward, on the step's own stream (GradientSum::Behind): the update
+/// of the tables, which others wait for longer, does not stand behind them. Not those of more than
+/// kMostBehind bytes, which are worth more beside what backward has left.
+inline constexpr std::size_t kMostBehind = std::size_t{32} << 20;
 HCTR_API void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
-                           const std::vector<GradientPlace>& places, std::size_t bucket_bytes);
+                           const std::vector<GradientPlace>& places, std::size_t bucket_bytes,
+                           const std::vector<std::string>& first = {});
 
 }  // namespace hugectr

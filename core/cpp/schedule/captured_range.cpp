@@ -14,12 +14,15 @@ namespace hugectr {
 CapturedRange::CapturedRange(const OpContext& context, std::span<const OpRecord> records,
                              std::string name, bool capture, ExchangeLane* lane)
     : context_(context), name_(std::move(name)), lane_(lane) {
-  const auto beside = [lane](const OpRecord& record) { return lane && record.beside; };
+  const auto sum_of = [lane](const OpRecord& record) {
+    return lane ? record.sum : GradientSum::None;
+  };
   for (auto first = records.begin(); first != records.end();) {
-    const bool alone = first->op.submits() || beside(*first);
+    const GradientSum sum = sum_of(*first);
+    const bool alone = first->op.submits() || sum != GradientSum::None;
     auto last = std::find_if(first, records.end(), [&](const OpRecord& record) {
-      return (record.op.submits() || beside(record)) != alone || beside(record) != beside(*first) ||
-             (record.needs && &record != &*first);
+      return (record.op.submits() || sum_of(record) != GradientSum::None) != alone ||
+             sum_of(record) != sum || (record.needs && &record != &*first);
     });
     const auto completing =
         std::find_if(first, last, [](const OpRecord& record) { return record.completes; });
@@ -27,7 +30,7 @@ CapturedRange::CapturedRange(const OpContext& context, std::span<const OpRecord>
     // A single launch is not made cheaper by capturing it.
     pieces_.push_back({{first, last},
                        capture && !alone && last - first > 1,
-                       beside(*first),
+                       sum,
                        (last - 1)->completes,
                        first->needs,
                        nullptr});
@@ -53,7 +56,8 @@ void CapturedRange::run(const std::function<void()>& completed,
 }
 
 void CapturedRange::submit(const Piece& piece) const {
-  if (piece.beside) return lane_->submit(*context_.stream, piece.records);
+  if (piece.sum == GradientSum::Beside) return lane_->submit(*context_.stream, piece.records);
+  if (piece.sum == GradientSum::Behind && !lane_->used()) return;
   for (const OpRecord& record : piece.records) {
     if (OpTimeline* const timeline = context_.stream->timeline()) timeline->set_layer(record.layer);
     record.op.run_prepared(context_);

@@ -17,12 +17,12 @@ namespace hugectr {
 /// Records of a bound schedule that always run one after the other. The first run submits them one
 /// by one: libraries make their handles then and kernels get their attributes. The second captures
 /// what lies between records that submit by themselves (collectives), and every later one replays
-/// that with one call a piece. Records beside the step go to the exchange lane. A stream that can
+/// that with one call a piece. Sums beside the step go to the exchange lane. A stream that can
 /// not capture (the CPU's), or has a timeline, gets the records one by one each time. A capture
 /// that fails is logged and not tried again.
 class HCTR_API CapturedRange {
  public:
-  /// The records and the lane must stay where they are. `lane` null: records beside the step run in
+  /// The records and the lane must stay where they are. `lane` null: sums beside the step run in
   /// it. `name` is for the log; `capture` false: never.
   CapturedRange(const OpContext& context, std::span<const OpRecord> records, std::string name,
                 bool capture, ExchangeLane* lane = nullptr);
@@ -37,7 +37,8 @@ class HCTR_API CapturedRange {
   struct Piece {
     std::span<const OpRecord> records;
     bool capture = false;
-    bool beside = false, completes = false, needs = false;
+    GradientSum sum = GradientSum::None;
+    bool completes = false, needs = false;
     std::unique_ptr<CapturedWork> work;
   };
   void submit(const Piece& piece) const;

@@ -15,8 +15,8 @@ namespace hugectr {
 /// backward goes on. All devices put the same collectives there in the same order; its communicator
 /// is used by nothing else.
 ///
-///   main:  backward ........... | join | update of dense weights ......... | join_end | next step
-///   lane:     gradients of tables, sums of dense ones | update of tables   | vectors of the next
+///   main:  backward ......., last sums | join | update of dense weights | join_end | next step
+///   lane:    sums of dense gradients, gradients of tables | update of tables | vectors of the next
 class HCTR_API ExchangeLane {
  public:
   /// `context` has the lane's stream and communicator; the events are of its device.
@@ -25,6 +25,7 @@ class HCTR_API ExchangeLane {
 
   /// Whether records submitted from now on run, or nothing needs what they would sum.
   void set_used(bool used) { used_ = used; }
+  bool used() const { return used_; }
   /// For ops that run here.
   const OpContext& context() const { return context_; }
   /// Submits records behind all that `main` has been given so far.

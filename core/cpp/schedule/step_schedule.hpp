@@ -43,11 +43,18 @@ inline std::size_t memory_elements(const ScheduleTensor& tensor) {
   return tensor.row_stride == 0 ? num_elements(tensor.shape) : tensor.shape[0] * tensor.row_stride;
 }
 
+/// Where a sum of gradients over devices runs.
+enum class GradientSum {
+  None,    ///< it is none
+  Beside,  ///< on the exchange lane, while backward goes on
+  Behind,  ///< on the step's own stream, while the lane has gradients of tables and their update
+};
+
 struct OpRecord {
   AnyOp op;
   Phase phase = Phase::Forward;
-  std::string layer;       ///< the layer it came from, for messages and timelines
-  bool beside = false;     ///< runs on the exchange lane, behind the records before it
+  std::string layer;                    ///< the layer it came from, for messages and timelines
+  GradientSum sum = GradientSum::None;  ///< left out where nobody needs gradients
   bool completes = false;  ///< behind it the tensors of BoundSchedule::watch() are written
   bool needs = false;      ///< before it the tensors of BoundSchedule::wait_for() must be written
   bool once = false;       ///< of the whole batch, where others run for each micro-batch

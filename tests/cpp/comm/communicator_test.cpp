@@ -226,6 +226,33 @@ TEST_P(Sizes, TogetherIsEachAlone) {
   }
 }
 
+TEST_P(Sizes, WhatARankHasOfItselfIsLeftAsItIs) {
+  const std::size_t size = GetParam().size();
+  Ranks ranks(GetParam());
+  std::vector<std::vector<float>> in(size), out(size);
+  for (std::size_t r = 0; r < size; ++r) {
+    for (std::size_t i = 0; i < 3 * size; ++i) in[r].push_back(value(r, i));
+    out[r].assign(3 * size, -1.0f);
+  }
+  const std::vector<std::size_t> three(size, 3);
+  ranks.run([&](std::size_t r, Communicator& comm, Stream& stream) {
+    comm.together({{.collective = "all_to_all",
+                    .in = make_ref(in[r].data(), {3 * size}),
+                    .out = make_ref(out[r].data(), {3 * size}),
+                    .send_counts = three,
+                    .receive_counts = three,
+                    .own_apart = r % 2 == 0}},
+                  stream);
+  });
+  for (std::size_t to = 0; to < size; ++to) {
+    for (std::size_t i = 0; i < 3 * size; ++i) {
+      const std::size_t from = i / 3;
+      const bool left = from == to && to % 2 == 0;
+      EXPECT_EQ(out[to][i], left ? -1.0f : in[from][3 * to + i % 3]);
+    }
+  }
+}
+
 TEST_P(Sizes, BroadcastFromEveryRoot) {
   const std::size_t size = GetParam().size();
   Ranks ranks(GetParam());

@@ -33,7 +33,7 @@ std::vector<std::string> from_backward_on(const NetworkGraph& graph) {
   std::vector<std::string> names;
   for (const OpRecord& record : graph.train_schedule().records()) {
     if (record.phase < Phase::Backward) continue;
-    if (record.beside) {
+    if (record.sum == GradientSum::Beside) {
       EXPECT_NE(record.op.get_if<AllReduce>(), nullptr);
       EXPECT_EQ(record.phase, Phase::Backward);
       names.emplace_back("sum");

@@ -30,21 +30,23 @@ class BucketWgrad : public testing::Test {
     schedule_.add(phase, AddFwd{.xs = {x_, x_}, .y = schedule_.ref(name)}, name);
   }
   /// Records as text: layers, and for a sum the elements it covers.
-  std::vector<std::string> bucketed(std::size_t bytes) {
-    bucket_wgrad(schedule_, "@wgrad", places_, bytes);
+  std::vector<std::string> bucketed(std::size_t bytes, const std::vector<std::string>& first = {}) {
+    bucket_wgrad(schedule_, "@wgrad", places_, bytes, first);
     std::vector<std::string> result;
     for (const OpRecord& record : schedule_.records()) {
       const AllReduce* sum = record.op.get_if<AllReduce>();
-      EXPECT_EQ(record.beside, sum != nullptr);
       if (!sum) {
+        EXPECT_EQ(record.sum, GradientSum::None);
         result.push_back(record.layer);
         continue;
       }
+      EXPECT_NE(record.sum, GradientSum::None);
       EXPECT_EQ(record.phase, Phase::Backward);
       const ScheduleTensor& part = schedule_.tensors()[static_cast<std::size_t>(sum->data.id)];
       EXPECT_EQ(part.role, TensorRole::View);
       EXPECT_EQ(part.base, schedule_.id("@wgrad"));
-      result.push_back(concat("sum ", part.offset, " ", part.offset + part.shape[0]));
+      const char* where = record.sum == GradientSum::Behind ? " behind" : "";
+      result.push_back(concat("sum ", part.offset, " ", part.offset + part.shape[0], where));
     }
     return result;
   }
@@ -94,6 +96,38 @@ TEST_F(BucketWgrad, AWriterOfTheWholeBufferCountsForAllBuckets) {
   // Nobody writes w1 and w0: they are ready when the rest is.
   EXPECT_EQ(bucketed(200 * sizeof(float)),
             (Lines{"y", "w3@grad", "w2@grad", "all", "sum 200 400", "sum 0 200"}));
+}
+
+TEST_F(BucketWgrad, SumsThatComeNoSoonerThanGradientsOfTablesAreLast) {
+  schedule_.add_tensor("emb@grad", {kSize});
+  for (const char* name : {"w3@grad", "w2@grad", "emb@grad", "w1@grad", "w0@grad"}) {
+    write(Phase::Backward, name);
+  }
+  write(Phase::Update, "y");
+  StepSchedule same = schedule_;
+  EXPECT_EQ(bucketed(100 * sizeof(float), {"emb@grad"}),
+            (Lines{"y", "w3@grad", "sum 300 400", "w2@grad", "sum 200 300", "emb@grad", "w1@grad",
+                   "w0@grad", "sum 100 200 behind", "sum 0 100 behind", "y"}));
+  // A bucket that is full when the gradients of tables are goes behind them, too.
+  schedule_ = same;
+  std::swap(schedule_.records()[2], schedule_.records()[3]);
+  EXPECT_EQ(bucketed(200 * sizeof(float), {"emb@grad"}),
+            (Lines{"y", "w3@grad", "emb@grad", "w2@grad", "w1@grad", "w0@grad",
+                   "sum 200 400 behind", "sum 0 200 behind", "y"}));
+}
+
+TEST_F(BucketWgrad, LargeSumsStayBesideWhatBackwardHasLeft) {
+  const std::size_t large = kMostBehind / sizeof(float);
+  schedule_.add_tensor("large", {large + kSize}, TensorRole::External);
+  for (const char* name : {"emb@grad", "v0@grad", "v1@grad"}) {
+    schedule_.add_tensor(name, {name[0] == 'v' && name[1] == '0' ? large : kSize});
+  }
+  places_ = {{"v0@grad", 0}, {"v1@grad", large}};
+  for (const char* name : {"emb@grad", "v1@grad", "v0@grad"}) write(Phase::Backward, name);
+  bucket_wgrad(schedule_, "large", places_, 1, {"emb@grad"});
+  for (const OpRecord& record : schedule_.records()) {
+    EXPECT_NE(record.sum, GradientSum::Behind) << record.layer;
+  }
 }
 
 TEST_F(BucketWgrad, PlacesOutOfOrderAreRefused) {

@@ -55,7 +55,7 @@ class CapturingStream final : public Stream {
 /// y = 2 x, z = 2 y, [all_reduce z,] w = 2 z, v = 2 w: 16 x when every record ran in order.
 class CapturedRangeTest : public testing::Test {
  protected:
-  void make_records(bool with_collective, bool beside = false) {
+  void make_records(bool with_collective, GradientSum sum = GradientSum::None) {
     OpContext context = context_;
     const auto add = [&](int from, int to) {
       AnyOp op = AddFwd{.xs = {ref(from), ref(from)}, .y = ref(to)};
@@ -67,7 +67,7 @@ class CapturedRangeTest : public testing::Test {
     if (with_collective) {
       AnyOp op = AllReduce{.data = ref(2)};
       op.prepare(context);
-      records_.push_back({op, Phase::Exchange, "exchange", beside});
+      records_.push_back({op, Phase::Exchange, "exchange", sum});
     }
     add(2, 3);
     add(3, 4);
@@ -136,7 +136,7 @@ class NotingStream final : public Stream {
 };
 
 TEST_F(CapturedRangeTest, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
-  make_records(true, true);
+  make_records(true, GradientSum::Beside);
   std::vector<std::string> notes;
   NotingStream step("step", notes), side("lane", notes);
   context_.stream = &step;
@@ -161,6 +161,25 @@ TEST_F(CapturedRangeTest, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
   CapturedRange inside(context_, records_, "test", true);
   EXPECT_EQ(run(inside, 1.0f), 16.0f);
   EXPECT_EQ(notes, std::vector<std::string>(5, "step runs"));
+}
+
+TEST_F(CapturedRangeTest, SumsBehindRunInTheStepWhereTheLaneIsUsed) {
+  make_records(true, GradientSum::Behind);
+  std::vector<std::string> notes;
+  NotingStream step("step", notes), side("lane", notes);
+  context_.stream = &step;
+  OpContext beside = context_;
+  beside.stream = &side;
+  GPUResource& gpu = resources_->get_local_gpu(0);
+  ExchangeLane lane(beside, gpu.create_event(), gpu.create_event(), gpu.create_event());
+  CapturedRange range(context_, records_, "test", true, &lane);
+  EXPECT_EQ(run(range, 1.0f), 16.0f);
+  lane.join(step);
+  EXPECT_EQ(notes, std::vector<std::string>(5, "step runs"));
+  notes.clear();
+  lane.set_used(false);
+  EXPECT_EQ(run(range, 1.0f), 16.0f);
+  EXPECT_EQ(notes, std::vector<std::string>(4, "step runs"));
 }
 
 TEST_F(CapturedRangeTest, WhatTheLaneEndsWithIsWaitedForLast) {

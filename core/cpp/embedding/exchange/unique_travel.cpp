@@ -27,12 +27,35 @@ TensorRef scale_of(const Shipment& table, std::size_t begin, std::size_t buckets
              : TensorRef{};
 }
 
-/// Vectors of a micro-batch among those of all.
-TensorRef vectors_in(TensorRef all, const RowsOfPart& rows) {
-  all.data = static_cast<char*>(all.data) + rows.first * all.row_stride * size_of(all.dtype);
-  all.shape[0] = rows.count;
+/// `count` rows from number `first` on.
+TensorRef rows_from(TensorRef all, std::size_t first, std::size_t count) {
+  all.data = static_cast<char*>(all.data) + first * all.row_stride * size_of(all.dtype);
+  all.shape[0] = count;
   return all;
 }
+
+/// Vectors of a micro-batch among those of all.
+TensorRef vectors_in(TensorRef all, const RowsOfPart& rows) {
+  return rows_from(std::move(all), rows.first, rows.count);
+}
+
+/// Rows of one micro-batch, by who has or gets them: [0, first) and [end, all) others, between them
+/// the device itself.
+struct OwnRows {
+  OwnRows(const RowsOfPart& rows, std::size_t rank) : all(rows.count) {
+    for (std::size_t r = 0; r < rank; ++r) first += rows.of_device[r];
+    end = first + rows.of_device[rank];
+  }
+  std::size_t first = 0, end = 0, all;
+
+  /// Calls f(first, count) of what is others'.
+  template <class F>
+  void for_others(const F& f) const {
+    if (first > 0) f(std::size_t{0}, first);
+    if (all > end) f(end, all - end);
+  }
+  std::size_t count() const { return end - first; }
+};
 
 /// Memory for the rows that other devices ask of this one, and for those that come to it.
 TensorRef asked_vectors(const Shipment& table, TensorScalarType type) {
@@ -58,10 +81,34 @@ TensorRef given_bytes(const Shipment& table) {
 
 }  // namespace
 
+bool UniqueExchange::stays_apart(const Shipment& table, TensorScalarType type,
+                                 const RowsOfPart& rows) const {
+  if (relay_ || travel_packed(table.route->params(), type)) return false;
+  const std::size_t bytes = table.vectors.shape[2] * size_of(type);
+  return rows.of_device[rank_] > 0 && rows.of_device[rank_] * bytes >= apart_bytes_;
+}
+
+template <class Op>
+void UniqueExchange::travel(const OpContext& context, VectorCalls& calls,
+                            std::vector<Op> staying) const {
+  if (staying.empty()) return calls.run(context);
+  if (!stayed_) {
+    run_several(context, std::move(staying));
+    return calls.run(context);
+  }
+  const OpContext beside = gpu_.staying_context();
+  context.stream->record(*before_staying_);
+  beside.stream->wait(*before_staying_);
+  calls.run(context);
+  run_several(beside, std::move(staying));
+  beside.stream->record(*stayed_);
+  context.stream->wait(*stayed_);
+}
+
 /// Owners give the rows that were asked for; who asked pools them.
 void UniqueExchange::forward(const OpContext& context, std::span<const Shipment> tables,
                              const Rounding& rounding, MicroBatch part) const {
-  std::vector<EmbeddingLookup> gathers, handed, pools;
+  std::vector<EmbeddingLookup> gathers, staying, handed, pools;
   gathers.reserve(tables.size());
   pools.reserve(tables.size());
   VectorCalls calls(rounding, VectorCalls::Direction::Forward);
@@ -73,11 +120,22 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
     const RowsOfPart asked = unique.asked_in(part), given = unique.given_in(part);
     const TensorRef rows = vectors_in(asked_vectors(table, output.dtype), asked);
     TensorRef all_given = given_vectors(table, output.dtype);
-    if (asked.count > 0) {
-      gathers.push_back({.rows = table.plan->staged.of_keys,
-                         .row_offsets = range_of(unique.places, asked.first, asked.count + 1),
-                         .weights = table.plan->staged.arrays.vectors,
-                         .out = rows});
+    const auto gather = [&](std::size_t first, std::size_t count, const TensorRef& out) {
+      return EmbeddingLookup{.rows = table.plan->staged.of_keys,
+                             .row_offsets = range_of(unique.places, asked.first + first, count + 1),
+                             .weights = table.plan->staged.arrays.vectors,
+                             .out = out};
+    };
+    const bool apart = stays_apart(table, output.dtype, asked);
+    if (apart) {
+      const OwnRows from(asked, rank_), to(given, rank_);
+      from.for_others([&](std::size_t first, std::size_t count) {
+        gathers.push_back(gather(first, count, rows_from(rows, first, count)));
+      });
+      staying.push_back(gather(from.first, from.count(),
+                               rows_from(all_given, given.first + to.first, to.count())));
+    } else if (asked.count > 0) {
+      gathers.push_back(gather(0, asked.count, rows));
     }
     const TensorRef sent = asked_bytes(table), got = given_bytes(table);
     if (relay_) {
@@ -99,7 +157,7 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
                         given.of_device, {relay.room->asked_bytes(), got});
     } else {
       calls.all_to_all(*table.route, rows, vectors_in(all_given, given), d, asked.of_device,
-                       given.of_device, {sent, got});
+                       given.of_device, {sent, got}, apart);
     }
     all_given.shape = {unique.given_rows(), d};
     const std::size_t first = part.index * buckets;
@@ -110,7 +168,7 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
                      .out = output});
   }
   run_several(context, std::move(gathers));
-  calls.run(context);
+  travel(context, calls, std::move(staying));
   run_several(context, std::move(handed));
   inside.run(context);
   run_several(context, std::move(pools));
@@ -119,7 +177,7 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
 /// Who asked sums its gradients by row and gives the sums back.
 void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tables,
                               const Rounding& rounding, MicroBatch part) const {
-  std::vector<EmbeddingGradient> gradients, of_node;
+  std::vector<EmbeddingGradient> gradients, staying, of_node;
   gradients.reserve(tables.size());
   VectorCalls calls(rounding, VectorCalls::Direction::Backward);
   VectorCalls inside(rounding, VectorCalls::Direction::Backward);  // of nodes
@@ -132,13 +190,28 @@ void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tabl
     TensorRef sums = vectors_in(given_vectors(table, type), given);
     table.vectors = asked_vectors(table, type);
     sums.shape = {given.count, d};
-    gradients.push_back({.sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
-                         .run_offsets = range_of(unique.run_offsets, given.first, given.count + 1),
-                         .gradient = gradient,
-                         .scale = scale_of(table, 0, gradient.shape[0] * gradient.shape[1]),
-                         .sums = sums});
     const TensorRef sent = given_bytes(table), got = asked_bytes(table);
     const TensorRef to = vectors_in(table.vectors, asked);
+    const auto sum = [&](std::size_t first, std::size_t count, TensorRef out) {
+      out.shape = {count, d};
+      const std::size_t begin = given.first + first;
+      return EmbeddingGradient{
+          .sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
+          .run_offsets = range_of(unique.run_offsets, begin, count + 1),
+          .gradient = gradient,
+          .scale = scale_of(table, 0, gradient.shape[0] * gradient.shape[1]),
+          .sums = std::move(out)};
+    };
+    const bool apart = stays_apart(table, type, given);
+    if (apart) {
+      const OwnRows from(given, rank_), own(asked, rank_);
+      from.for_others([&](std::size_t first, std::size_t count) {
+        gradients.push_back(sum(first, count, rows_from(sums, first, count)));
+      });
+      staying.push_back(sum(from.first, from.count(), rows_from(to, own.first, own.count())));
+    } else {
+      gradients.push_back(sum(0, given.count, sums));
+    }
     if (relay_) {
       const RelayPlan& relay = unique.relay;
       const RowsOfPart came = relay.came_in(part), hand = relay.handed_in(part);
@@ -154,13 +227,14 @@ void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tabl
       calls.all_to_all(*table.route, added, to, d, came.of_device, asked.of_device,
                        {relay.room->given_bytes(), got});
     } else {
-      calls.all_to_all(*table.route, sums, to, d, given.of_device, asked.of_device, {sent, got});
+      calls.all_to_all(*table.route, sums, to, d, given.of_device, asked.of_device, {sent, got},
+                       apart);
     }
   }
   run_several(context, std::move(gradients));
   inside.run(context);
   run_several(context, std::move(of_node));
-  calls.run(context);
+  travel(context, calls, std::move(staying));
 }
 
 }  // namespace hugectr

@@ -69,15 +69,18 @@ void VectorCalls::unpack(const Route& route, const TensorRef& bytes, const Tenso
 
 void VectorCalls::all_to_all(const Route& route, const TensorRef& in, const TensorRef& out,
                              std::size_t width, const std::vector<std::size_t>& sent,
-                             const std::vector<std::size_t>& came, const Room& room) {
+                             const std::vector<std::size_t>& came, const Room& room,
+                             bool own_apart) {
   if (!travel_packed(route.params(), in.dtype)) {
     calls_.push_back({.collective = "all_to_all",
                       .in = in,
                       .out = out,
                       .send_counts = scaled(sent, width),
-                      .receive_counts = scaled(came, width)});
+                      .receive_counts = scaled(came, width),
+                      .own_apart = own_apart});
     return;
   }
+  HCTR_CHECK(!own_apart, "vectors that are packed for their way go it together");
   const std::size_t bytes = wire_bytes(route.params().wire, width);
   const TensorRef to = as_bytes(room.came, out.size() / width, bytes);
   calls_.push_back({.collective = "all_to_all",

@@ -25,10 +25,10 @@ class VectorCalls {
     TensorRef sent, came;
   };
 
-  /// Counts of vectors of `width` numbers.
+  /// Counts of vectors of `width` numbers. own_apart: CollectiveCall's; not of packed ones.
   void all_to_all(const Route& route, const TensorRef& in, const TensorRef& out, std::size_t width,
                   const std::vector<std::size_t>& sent, const std::vector<std::size_t>& came,
-                  const Room& room);
+                  const Room& room, bool own_apart = false);
   /// in: vectors of all devices' samples, out: sums over devices of those of this one's samples.
   void add_parts(const Route& route, const TensorRef& in, const TensorRef& out);
   /// in: vectors of this device's samples, out: those of all.
