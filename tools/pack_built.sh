@@ -12,7 +12,8 @@ python=${PYTHON:-python3}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cmake --install build/gpu --prefix "$folder" --component package >"$folder/install.log"
-rm -rf "$folder/install.log" "$folder/hugectr/include" "$folder/hugectr/lib"
+rm "$folder/install.log"
+if [ "${2:-}" = --libraries ]; then rm -rf "$folder/hugectr/include" "$folder/hugectr/lib"; fi
 openblas=$("$python" -c 'import pathlib, scipy_openblas32 as o; print(pathlib.Path(o.__file__).parent)')
 mkdir -p "$folder/scipy_openblas32/lib"
 cp "$openblas"/*.py "$folder/scipy_openblas32"
