@@ -28,6 +28,10 @@ RECORDS = [
     ("2026-11-21-h200x4-validation-4.json", "ctr_dlrm_4_Localized_262144_pooled", 4),
     ("2026-11-21-h200x4-save.json", "ctr_dlrm_4_Localized_262144", 4),
     ("2026-11-21-h200x4-save.json", "ctr_dlrm_4_Localized_262144_pooled", 4),
+    ("2026-11-27-h200x4-validation.json", "ctr_dlrm_2_Localized_131072", 2),
+    ("2026-11-27-h200x4-validation.json", "ctr_dlrm_2_Distributed_131072", 2),
+    ("2026-11-27-h200x4-validation.json", "ctr_dlrm_4_Localized_262144", 4),
+    ("2026-11-27-h200x4-validation.json", "ctr_dlrm_4_Distributed_262144", 4),
 ]
 
 
