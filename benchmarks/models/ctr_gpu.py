@@ -60,6 +60,11 @@ def insert_all_rows(model: hugectr.Model, a: argparse.Namespace) -> None:
         raise RuntimeError(f"the table holds {rows} rows, not {a.slots * a.rows}")
 
 
+def warm_steps(a: argparse.Namespace) -> int:
+    """Steps of a turn before the timed ones."""
+    return int(a.warm or a.batches % a.steps or min(4, a.batches // 2))
+
+
 def time_ours(a: argparse.Namespace, data: MemoryDataset) -> dict[str, Any]:
     """Milliseconds of a step, and where they go."""
     begin = time.perf_counter()
@@ -70,7 +75,7 @@ def time_ours(a: argparse.Namespace, data: MemoryDataset) -> dict[str, Any]:
     stages: dict[str, float] = {}
     missed, moved = 0, 0
     # A round is one turn of the data: some steps to warm up, timed ones, then every row again.
-    warm = a.warm or a.batches % a.steps or min(4, a.batches // 2)
+    warm = warm_steps(a)
     per_round = (a.batches - warm) // a.steps
     for turn in range(a.rounds):
         if turn > 0:
@@ -233,6 +238,9 @@ def main() -> int:
     parser.add_argument("--peer-emb", default="bag")
     a = parser.parse_args()
     a.vvgpu = [list(range(a.gpus))]
+    if a.batches - warm_steps(a) < a.steps:
+        needed = f"{warm_steps(a)} steps to warm up and {a.steps} timed ones (--steps)"
+        parser.error(f"--batches {a.batches} are too few for {needed}")
     if a.peer_script and a.gpus > 1:
         parser.error("the peer runs on one GPU: compare with --gpus 1")
     set_level(3)

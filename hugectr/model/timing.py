@@ -87,8 +87,8 @@ class Timing:
         Returns
         -------
         list of dict
-            ``stream`` ("compute", "plan" or "exchange"), ``layer``, ``op``, ``begin_ms`` since the
-            call and ``ms``, in the order of each stream. The ops are launched one by one, so that
+            ``stream`` ("compute", "plan", "move", "exchange" or "staying"), ``layer``, ``op``,
+            ``begin_ms`` since the call and ``ms``, in the order of each stream. The ops are launched one by one, so that
             the time of a short one may be that of its launch.
         """
         count = check_int("profile: steps", steps, 1)

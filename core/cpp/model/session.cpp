@@ -2,7 +2,10 @@
 #include "core/cpp/model/session.hpp"
 
 #include <chrono>
+#include <ranges>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/cpp/base/fork.hpp"
 #include "core/cpp/base/thread_group.hpp"
@@ -26,6 +29,15 @@ struct EndState {
     if (made_in.this_process()) delete_outside_of_groups(state);
   }
 };
+
+/// Streams of a device whose ops are timed, and their names.
+std::vector<std::pair<Stream*, const char*>> timed_streams(GPUResource& gpu) {
+  return {{&gpu.compute_stream(), "compute"},
+          {&gpu.plan_stream(), "plan"},
+          {&gpu.move_stream(), "move"},
+          {&gpu.exchange_stream(), "exchange"},
+          {&gpu.staying_stream(), "staying"}};
+}
 
 }  // namespace
 
@@ -215,9 +227,7 @@ void Session::set_profiling(bool on, bool alone) {
   GPUResource& gpu = s.resources->get_local_gpu(0);
   std::shared_ptr<TimeMark> origin = gpu.compute_stream().create_time_mark();
   gpu.compute_stream().stamp(*origin);
-  for (auto [stream, name] :
-       {std::pair(&gpu.compute_stream(), "compute"), std::pair(&gpu.plan_stream(), "plan"),
-        std::pair(&gpu.move_stream(), "move"), std::pair(&gpu.exchange_stream(), "exchange")}) {
+  for (auto [stream, name] : timed_streams(gpu)) {
     stream->set_timeline(on ? std::make_shared<OpTimeline>(name, origin) : nullptr);
   }
 }
@@ -227,8 +237,7 @@ std::vector<OpTime> Session::take_op_times() {
   s.wait_for_plan();
   GPUResource& gpu = s.resources->get_local_gpu(0);
   std::vector<OpTime> times;
-  for (Stream* stream :
-       {&gpu.compute_stream(), &gpu.plan_stream(), &gpu.move_stream(), &gpu.exchange_stream()}) {
+  for (Stream* const stream : timed_streams(gpu) | std::views::keys) {
     if (!stream->timeline()) continue;
     for (OpTime& time : stream->timeline()->take()) times.push_back(std::move(time));
   }

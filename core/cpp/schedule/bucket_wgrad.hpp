@@ -20,6 +20,9 @@ struct GradientPlace {
   std::size_t offset = 0;  ///< first element in the flat buffer
 };
 
+/// Sums of more bytes stay on the lane: they are worth more beside what backward has left.
+inline constexpr std::size_t kMostBehind = std::size_t{32} << 20;
+
 /// Sums the flat gradient `wgrad` over devices in buckets, each as soon as backward has written it:
 /// an all_reduce record on the exchange lane follows the last record of the phases up to Backward
 /// that writes into the bucket. Buckets are consecutive parameters of at least `bucket_bytes`, cut
@@ -29,9 +32,7 @@ struct GradientPlace {
 ///
 /// `first`: gradients of tables, which travel on the lane as soon as they are there. Sums that come
 /// no sooner are the last of Backward, on the step's own stream (GradientSum::Behind): the update
-/// of the tables, which others wait for longer, does not stand behind them. Not those of more than
-/// kMostBehind bytes, which are worth more beside what backward has left.
-inline constexpr std::size_t kMostBehind = std::size_t{32} << 20;
+/// of the tables, which others wait for longer, does not stand behind them.
 HCTR_API void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
                            const std::vector<GradientPlace>& places, std::size_t bucket_bytes,
                            const std::vector<std::string>& first = {});
