@@ -135,70 +135,66 @@ class NotingStream final : public Stream {
   std::vector<std::string>& notes_;
 };
 
-TEST_F(CapturedRangeTest, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
+/// A step and its lane that note what they do.
+class NotedLane : public CapturedRangeTest {
+ protected:
+  NotedLane() { context_.stream = &step_; }
+  OpContext on(Stream& stream) const {
+    OpContext context = context_;
+    context.stream = &stream;
+    return context;
+  }
+
+  std::vector<std::string> notes_;
+  NotingStream step_{"step", notes_}, side_{"lane", notes_};
+  GPUResource& gpu_ = resources_->get_local_gpu(0);
+  ExchangeLane lane_{on(side_), gpu_.create_event(), gpu_.create_event(), gpu_.create_event()};
+};
+
+TEST_F(NotedLane, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
   make_records(true, GradientSum::Beside);
-  std::vector<std::string> notes;
-  NotingStream step("step", notes), side("lane", notes);
-  context_.stream = &step;
-  OpContext beside = context_;
-  beside.stream = &side;
-  GPUResource& gpu = resources_->get_local_gpu(0);
-  ExchangeLane lane(beside, gpu.create_event(), gpu.create_event(), gpu.create_event());
-  CapturedRange range(context_, records_, "test", true, &lane);
-  lane.join(step);  // nothing is there to wait for
+  CapturedRange range(context_, records_, "test", true, &lane_);
+  lane_.join(step_);  // nothing is there to wait for
   EXPECT_EQ(run(range, 1.0f), 16.0f);
-  lane.join(step);
-  lane.join(step);
-  EXPECT_EQ(notes, (std::vector<std::string>{"step runs", "step runs", "step records", "lane waits",
-                                             "lane runs", "lane records", "step runs", "step runs",
-                                             "step waits"}));
-  notes.clear();
-  lane.set_used(false);
+  lane_.join(step_);
+  lane_.join(step_);
+  EXPECT_EQ(notes_, (std::vector<std::string>{"step runs", "step runs", "step records",
+                                              "lane waits", "lane runs", "lane records",
+                                              "step runs", "step runs", "step waits"}));
+  notes_.clear();
+  lane_.set_used(false);
   EXPECT_EQ(run(range, 1.0f), 16.0f);
-  lane.join(step);
-  EXPECT_EQ(notes, std::vector<std::string>(4, "step runs"));
-  notes.clear();
+  lane_.join(step_);
+  EXPECT_EQ(notes_, std::vector<std::string>(4, "step runs"));
+  notes_.clear();
   CapturedRange inside(context_, records_, "test", true);
   EXPECT_EQ(run(inside, 1.0f), 16.0f);
-  EXPECT_EQ(notes, std::vector<std::string>(5, "step runs"));
+  EXPECT_EQ(notes_, std::vector<std::string>(5, "step runs"));
 }
 
-TEST_F(CapturedRangeTest, SumsBehindRunInTheStepWhereTheLaneIsUsed) {
+TEST_F(NotedLane, SumsBehindRunInTheStepWhereTheLaneIsUsed) {
   make_records(true, GradientSum::Behind);
-  std::vector<std::string> notes;
-  NotingStream step("step", notes), side("lane", notes);
-  context_.stream = &step;
-  OpContext beside = context_;
-  beside.stream = &side;
-  GPUResource& gpu = resources_->get_local_gpu(0);
-  ExchangeLane lane(beside, gpu.create_event(), gpu.create_event(), gpu.create_event());
-  CapturedRange range(context_, records_, "test", true, &lane);
+  CapturedRange range(context_, records_, "test", true, &lane_);
   EXPECT_EQ(run(range, 1.0f), 16.0f);
-  lane.join(step);
-  EXPECT_EQ(notes, std::vector<std::string>(5, "step runs"));
-  notes.clear();
-  lane.set_used(false);
+  lane_.join(step_);
+  EXPECT_EQ(notes_, std::vector<std::string>(5, "step runs"));
+  notes_.clear();
+  lane_.set_used(false);
   EXPECT_EQ(run(range, 1.0f), 16.0f);
-  EXPECT_EQ(notes, std::vector<std::string>(4, "step runs"));
+  EXPECT_EQ(notes_, std::vector<std::string>(4, "step runs"));
 }
 
-TEST_F(CapturedRangeTest, WhatTheLaneEndsWithIsWaitedForLast) {
-  std::vector<std::string> notes;
-  NotingStream step("step", notes), side("lane", notes);
-  OpContext beside = context_;
-  beside.stream = &side;
-  GPUResource& gpu = resources_->get_local_gpu(0);
-  ExchangeLane lane(beside, gpu.create_event(), gpu.create_event(), gpu.create_event());
-  lane.join_end(step);  // nothing is there to wait for
-  lane.submit(step, [&] { side.submit([] {}); });
-  lane.end_with([&] { side.submit([] {}); });
-  lane.join(step);
-  step.submit([] {});
-  lane.join_end(step);
-  lane.join_end(step);
-  EXPECT_EQ(notes, (std::vector<std::string>{"step runs", "step records", "lane waits", "lane runs",
-                                             "lane records", "lane runs", "lane records",
-                                             "step waits", "step runs", "step waits"}));
+TEST_F(NotedLane, WhatTheLaneEndsWithIsWaitedForLast) {
+  lane_.join_end(step_);  // nothing is there to wait for
+  lane_.submit(step_, [&] { side_.submit([] {}); });
+  lane_.end_with([&] { side_.submit([] {}); });
+  lane_.join(step_);
+  step_.submit([] {});
+  lane_.join_end(step_);
+  lane_.join_end(step_);
+  EXPECT_EQ(notes_, (std::vector<std::string>{
+                        "step runs", "step records", "lane waits", "lane runs", "lane records",
+                        "lane runs", "lane records", "step waits", "step runs", "step waits"}));
 }
 
 /// What is exchanged beside a step fails on all devices when the step of one has failed before it.
