@@ -50,10 +50,10 @@ std::size_t ShardedTable::forget(const ChosenRows& chosen) {
 void ShardedTable::evict(std::int64_t step) {
   require_no_plan("evict");
   IProcessGroup* const processes = resources_->processes().get();
-  const std::int64_t now = params_.life.timed() ? latest_time(parts_, processes) : step;
-  refused_ += forget(stale_candidates(parts_, now));
-  evicted_ += forget(expired_rows(parts_, now));
-  evicted_ += forget(surplus_rows(parts_, now, processes));
+  const std::int64_t now = params_.life.timed() ? latest_time(spec_, parts_, processes) : step;
+  refused_ += forget(stale_candidates(spec_, parts_, now));
+  evicted_ += forget(expired_rows(spec_, parts_, now));
+  evicted_ += forget(surplus_rows(spec_, parts_, now, processes));
   // More than that a whole checkpoint says as shortly.
   if (gone_.forget_beyond(std::max(kFewGone, stats().rows))) forgotten_ = now_;
 }

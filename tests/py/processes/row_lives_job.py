@@ -13,16 +13,20 @@ import numpy as np
 from oracle.row_times import timed_stream
 from oracle.streaming_net import build, stream
 
+import hugectr
 from hugectr import checkpoints, processes
 
 settings = json.loads(Path(sys.argv[1]).read_text())
 folder = Path(sys.argv[1]).parent
 group = processes.current()
-makes = timed_stream if settings["life"].get("ttl_column") else stream
+life = settings["life"]
+if "device" in settings:  # which has all rows
+    life["placement"] = hugectr.Placement("one_device", device=settings["device"])
+makes = timed_stream if life.get("ttl_column") else stream
 data = makes(np.random.default_rng(settings["seed"]), settings["steps"])
 model = build(
     data,
-    settings["life"],
+    life,
     vvgpu=settings["vvgpu"],
     optimizer=settings["optimizer"],
     exchange="pooled",

@@ -24,7 +24,7 @@ LIVES = {
 }
 
 
-def rows(folder, life, optimizer, vvgpu, seed, untils):
+def rows(folder, life, optimizer, vvgpu, seed, untils, **more):
     """All rows of a job that was started as often as ``untils`` says, by (slot, key)."""
     folder.mkdir()
     for until in untils:
@@ -38,6 +38,7 @@ def rows(folder, life, optimizer, vvgpu, seed, untils):
                     "seed": seed,
                     "steps": STEPS,
                     "until": until,
+                    **more,
                 }
             )
         )
@@ -66,8 +67,10 @@ def test_one_and_two_processes(tmp_path, rng, name, optimizer):
     wanted = rows(tmp_path / "one", *settings, [[0, 1, 2, 3]], seed, [STEPS])
     found = rows(tmp_path / "two", *settings, [[0, 1], [0, 1]], seed, [STEPS])
     again = rows(tmp_path / "again", *settings, [[0], [0]], seed, [5, STEPS])
+    # One of the processes has no row of a table, and tells what rows go all the same.
+    of_one = rows(tmp_path / "of one", *settings, [[0], [0]], seed, [5, STEPS], device=1)
     assert len(wanted["0.keys"]) > 10
-    for other in (found, again):
+    for other in (found, again, of_one):
         assert wanted.keys() == other.keys()
         for part in wanted:
             np.testing.assert_array_equal(wanted[part], other[part], err_msg=part)

@@ -104,8 +104,9 @@ constexpr std::int64_t kFewTies = 1 << 20;
 /// those that only identity tells apart on the host, unless they are many.
 class RankSearch {
  public:
-  RankSearch(const TableParts& parts, RowRank rank, std::int64_t step, IProcessGroup* processes)
-      : parts_(parts), rank_(rank), step_(step), processes_(processes) {
+  RankSearch(const TableSpec& spec, const TableParts& parts, RowRank rank, std::int64_t step,
+             IProcessGroup* processes)
+      : spec_(spec), parts_(parts), rank_(rank), step_(step), processes_(processes) {
     for (const auto& part : parts) {
       memory_.push_back(
           memory_of(*part, kRankDigits, TensorScalarType::Int64, counts_.emplace_back()));
@@ -139,8 +140,8 @@ class RankSearch {
   /// Of the highest digit of so many bits that is not the same for all rows; negative: there is
   /// none.
   int first_shift(int word, int bits) const {
-    const bool same = (word == kRankUses && rank_ == RowRank::Age) ||
-                      (word == kRankSlot && !parts_.front()->spec().has_slots());
+    const bool same =
+        (word == kRankUses && rank_ == RowRank::Age) || (word == kRankSlot && !spec_.has_slots());
     if (same) return -1;
     if (word == kRankUses && rank_ == RowRank::Lru) bits = 1;
     return (bits - 1) / kRankDigitBits * kRankDigitBits;
@@ -220,6 +221,7 @@ class RankSearch {
 
   using Name = std::array<std::uint64_t, 2>;  ///< slot, key
 
+  const TableSpec& spec_;
   const TableParts& parts_;
   const RowRank rank_;
   const std::int64_t step_;
@@ -256,7 +258,7 @@ Rank used_up_to(std::uint64_t step) { return {0, step, kHighest, kHighest}; }
 
 }  // namespace
 
-std::int64_t latest_time(const TableParts& parts, IProcessGroup* processes) {
+std::int64_t latest_time(const TableSpec& spec, const TableParts& parts, IProcessGroup* processes) {
   std::int64_t latest = 0;
   for (const auto& part : parts) {
     const std::size_t rows = part->state().rows;
@@ -276,9 +278,8 @@ std::int64_t latest_time(const TableParts& parts, IProcessGroup* processes) {
     latest = *std::ranges::max_element(all);
   }
   if (latest < static_cast<std::int64_t>(kLastScoredStep)) return latest;
-  const TableSpec& spec = parts.front()->spec();
   throw InvalidArgument(
-      concat(parts.front()->owner(), ": ttl_column '", spec.life.ttl_column,
+      concat("embedding '", spec.name, "': ttl_column '", spec.life.ttl_column,
              "' has times that are negative or beyond 2106-02-07, which ",
              rows_without_a_sound_time(parts, processes),
              " rows have: they must be whole seconds since 1970, not milliseconds. Mend the data, "
@@ -286,23 +287,24 @@ std::int64_t latest_time(const TableParts& parts, IProcessGroup* processes) {
              spec.name, "', where=lambda use: use.last_step >= 2**32 - 1)"));
 }
 
-ChosenRows stale_candidates(const TableParts& parts, std::int64_t now) {
-  const RowLife& life = parts.front()->spec().life;
+ChosenRows stale_candidates(const TableSpec& spec, const TableParts& parts, std::int64_t now) {
+  const RowLife& life = spec.life;
   const auto unused = static_cast<std::int64_t>(life.timed() ? life.ttl : life.evict_every);
   if (life.admit_after < 2 || now < unused) return {};
   const auto last = static_cast<std::uint64_t>(now - unused);
   return take(parts, RowRank::Age, now, used_up_to(last), Which::Candidates, 0);
 }
 
-ChosenRows expired_rows(const TableParts& parts, std::int64_t now) {
-  const RowLife& life = parts.front()->spec().life;
+ChosenRows expired_rows(const TableSpec& spec, const TableParts& parts, std::int64_t now) {
+  const RowLife& life = spec.life;
   if (life.evict != Eviction::Ttl || now < static_cast<std::int64_t>(life.ttl)) return {};
   const auto last = static_cast<std::uint64_t>(now) - life.ttl;
   return take(parts, RowRank::Age, now, used_up_to(last), Which::All, 0);
 }
 
-ChosenRows surplus_rows(const TableParts& parts, std::int64_t now, IProcessGroup* processes) {
-  const RowLife& life = parts.front()->spec().life;
+ChosenRows surplus_rows(const TableSpec& spec, const TableParts& parts, std::int64_t now,
+                        IProcessGroup* processes) {
+  const RowLife& life = spec.life;
   if (life.evict == Eviction::None || life.max_rows == 0) return {};
   std::vector<std::int64_t> live{0};
   for (const auto& part : parts) live[0] += static_cast<std::int64_t>(part->visible().live);
@@ -312,7 +314,7 @@ ChosenRows surplus_rows(const TableParts& parts, std::int64_t now, IProcessGroup
   const RowRank by_age = life.admit_after > 1 ? RowRank::Lru : RowRank::Age;
   const RowRank rank = life.evict == Eviction::Lfu ? RowRank::Lfu : by_age;
   const std::int64_t surplus = live[0] - static_cast<std::int64_t>(life.rows_left());
-  const Rank bound = RankSearch(parts, rank, now, processes).find(surplus, live[0]);
+  const Rank bound = RankSearch(spec, parts, rank, now, processes).find(surplus, live[0]);
   return take(parts, rank, now, bound, Which::All, static_cast<std::size_t>(surplus));
 }
 
