@@ -64,7 +64,9 @@ def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[st
         plan = predict_together(graph, None, None)
     else:
         plan = read_plan(wanted)
-    plan.check_tables(graph.table_names, graph.solver.num_devices)
+    devices = graph.solver.num_devices
+    plan = plan.for_devices(devices)
+    plan.check_tables(graph.table_names, devices)
     own = {
         one.sparse_embedding_name: one.placement
         for one in graph.embeddings
@@ -81,7 +83,7 @@ def placements_of(graph: Graph, instead: PlacementPlan | None = None) -> dict[st
             for name, found in placed.items()
         }
         return {name: found for name, found in mine.items() if found != Planned(None)}
-    say_what_differs(plan, placed, graph.embeddings, graph.solver.num_devices)
+    say_what_differs(plan, placed, graph.embeddings, devices)
     return placed
 
 

@@ -38,6 +38,11 @@ _TOLD_TO_ALL = 3.6
 Bytes = tuple[float, float]
 
 
+def _on_first(choice: Choice) -> Choice:
+    """The same on the first device, where devices are alike. Columns end with a process."""
+    return replace(choice, device=0) if choice.kind == "one_device" else choice
+
+
 class CostModel:
     """Costs of tables in a job.
 
@@ -110,19 +115,17 @@ class CostModel:
 
     def costs(self, table: TableLoad, choices: Sequence[Choice]) -> Costs:
         """Of one table at several places."""
-        found: dict[tuple[str, str | None], Cost] = {}
-        for choice in choices:
-            if (choice.kind, choice.exchange) not in found:
-                on_first = Choice(choice.kind, 0, choice.exchange)
-                found[choice.kind, choice.exchange] = self.cost(table, on_first)
+        found: dict[Choice, Cost] = {}
+        alike = [_on_first(choice) for choice in choices]
+        for choice in alike:
+            if choice not in found:
+                found[choice] = self.cost(table, choice)
         on = [choice.device if choice.kind == "one_device" else 0 for choice in choices]
-        return Costs.at([found[c.kind, c.exchange] for c in choices], self._orders[on])
+        return Costs.at([found[choice] for choice in alike], self._orders[on])
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place; each is worked out once, and devices are alike."""
-        on_first = choice
-        if choice.kind == "one_device":
-            on_first = Choice(choice.kind, 0, choice.exchange)
+        on_first = _on_first(choice)
         key = id(table), on_first
         if key not in self._costs:
             self._costs[key] = table, self._cost(table, on_first)  # keeps what has the id
@@ -137,7 +140,10 @@ class CostModel:
         getattr(self, f"_{choice.kind}")(table, choice, seconds, held)
         # Every device plans every table, whoever has its rows.
         seconds[_PLAN] += _PLAN_WALKS * self._walk
-        return Cost(seconds, held)
+        cost = Cost(seconds, held)
+        if choice.kind == "by_column" and choice.device > 0:  # the first of those that have columns
+            return cost.elsewhere(np.roll(np.arange(devices), choice.device))
+        return cost
 
     def _work(
         self,
@@ -354,9 +360,9 @@ class CostModel:
         out[_PLAN] += 2 * self.job.batch * t.keys * 12 / self.job.machine.copy
         return None
 
-    def _by_column(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
+    def _by_column(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n = self.job.devices
-        holders = column_devices(t.vec_size, self.job.column_devices)
+        holders = column_devices(t.vec_size, self.job.columns_from(choice.device))
         rows, _own = distinct_rows(t, self.job)
         block = self.job.batch / n * t.slots * holders
         block *= self._travel.vector(t.wire, t.vec_size // holders)

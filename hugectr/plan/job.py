@@ -26,6 +26,10 @@ class Job:
         """Among which columns may be dealt."""
         return min(self.near or self.devices, self.devices)
 
+    def columns_from(self, first: int) -> int:
+        """Among how many from this device on: a process has whole rows."""
+        return min(self.column_devices - first % self.column_devices, self.devices - first)
+
     @property
     def number_bytes(self) -> int:
         """Of a number of a vector that layers read."""
@@ -34,8 +38,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a plan decides of one table: its placement's kind and, where it has one, its device; and
-    its exchange, where that is not the table's own."""
+    """What a plan decides of one table: its placement's kind and, where it has one, its device (of
+    by_column the first); and its exchange, where that is not the table's own."""
 
     kind: str
     device: int = 0

@@ -18,7 +18,8 @@ from hugectr.plan.whole_step import BESIDE, whole_step
 
 FORMAT = "hugectr placements"
 VERSION = 1
-OF_A_DEVICE = ("one_device",)
+#: Kinds that name a device.
+OF_A_DEVICE = ("one_device", "by_column")
 #: Of ``Model.stage_seconds()``, those that are predicted.
 _STAGES = ("plan", "embedding_forward", "dense", "exchange_update", "embedding_update")
 
@@ -33,7 +34,7 @@ class TablePlacement:
     kind : str
         As ``Placement`` calls it.
     device : int or None
-        Of one_device.
+        Of one_device: which, None: the one with the least work. Of by_column: the first, None: 0.
     rows : int
         That were counted on, of the whole job.
     bytes : tuple of int
@@ -206,8 +207,20 @@ class PlacementPlan:
             if table.device is not None and table.device >= devices:
                 raise InvalidArgument(
                     f"plan: table {table.name!r} is placed on device {table.device}, the job has "
-                    f"{devices} (0 to {devices - 1})"
+                    f"{devices} (0 to {devices - 1}): change its device in the plan, or leave it "
+                    f"out; hugectr model plan --devices {devices} makes another"
                 )
+
+    def for_devices(self, devices: int) -> PlacementPlan:
+        """The same for a job of so many devices: where it was made for more, tables on devices that
+        there are not have none named."""
+        if self.devices in (0, devices):
+            return self
+        tables = (
+            replace(table, device=None) if (table.device or 0) >= devices else table
+            for table in self.tables
+        )
+        return replace(self, tables=tuple(tables))
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as a file holds it."""

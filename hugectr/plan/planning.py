@@ -13,7 +13,7 @@ from hugectr.plan.balance import spread
 from hugectr.plan.cost import CostModel
 from hugectr.plan.job import Choice, Job, asks, choices_of
 from hugectr.plan.memory import size_for_people
-from hugectr.plan.placements import OF_A_DEVICE, PlacementPlan, TablePlacement
+from hugectr.plan.placements import PlacementPlan, TablePlacement
 from hugectr.plan.search import Search, limits_of, rooms_of
 from hugectr.plan.table_cost import Array, Cost
 from hugectr.plan.table_load import KINDS, TableLoad
@@ -58,7 +58,7 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
             TablePlacement(
                 table.name,
                 choice.kind,
-                choice.device if choice.kind in OF_A_DEVICE else None,
+                choice.device if choice.kind == "one_device" or choice.device else None,
                 table.rows,
                 tuple(int(count) for count in cost.held.device),
                 _milliseconds(cost.seconds),
