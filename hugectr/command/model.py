@@ -143,6 +143,11 @@ def _plan(args: argparse.Namespace) -> int:
         if args.device:
             config.solver = replace(config.solver, device=args.device)
         if args.devices:
+            for name in ("batchsize", "batchsize_eval"):
+                size = getattr(config.solver, name)
+                if size % args.devices:
+                    allowed = f"a number that divides {name} of the config, {size}"
+                    raise rejected("hugectr model plan: --devices", args.devices, allowed)
             config.solver = replace(config.solver, vvgpu=[list(range(args.devices))])
         model = describe_model(config)
         if args.measure:

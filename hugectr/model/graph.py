@@ -192,11 +192,11 @@ class Graph:
     def _add_collection(self, part: EmbeddingCollectionConfig) -> None:
         """Its tables, and the layers that make its tops of their vectors."""
         assert self.input is not None, "add() has looked"
+        self._names.check_free("embedding_lookup: top_name", *[top.name for top in part.tops])
         parts = collection_parts(part, self.input.sparse_param, self.solver.num_devices)
         for table in parts.embeddings:
             renamed = partial(rename_tensor, table, parts.layers)
-            define = partial(self._names.define_yielding, table.top_name, renamed)
-            self._add_table(table, define)
+            self._add_table(table, partial(self._names.define_yielding, table.top_name, renamed))
         for layer in parts.layers:
             self.add(layer)
         self.collections.append([table.sparse_embedding_name for table in parts.embeddings])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -18,6 +19,14 @@ ModelSpec = TypeVar("ModelSpec", bound=Mapping[str, Any])
 #: of which that of process 0 counts.
 _OF_A_PROCESS = ("model_name", "use_cuda_graph", "use_algorithm_search", "seed")
 _OF_A_MACHINE = "memory_"
+#: Variables of the environment that decide what devices say to each other, and in which order.
+_VARIABLES = (
+    "HUGECTR_BUCKET_BYTES",
+    "HUGECTR_FORWARD_BESIDE",
+    "HUGECTR_FUSE",
+    "HUGECTR_GROUP",
+    "HUGECTR_UPDATE_BESIDE",
+)
 
 
 def same_plan(group: ProcessGroup, solver: Solver) -> None:
@@ -62,5 +71,7 @@ def same_model(
         for table in model["embeddings"]
     ]
     shared = {name: value for name, value in solver.items() if name not in _OF_A_PROCESS}
-    require_same(group, "Model.compile", {"solver": shared, **model, "embeddings": tables})
+    of_all = {"solver": shared, **model, "embeddings": tables}
+    of_all["environment"] = {name: os.environ.get(name) or None for name in _VARIABLES}
+    require_same(group, "Model.compile", of_all)
     return solver, model

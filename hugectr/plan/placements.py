@@ -251,9 +251,20 @@ class PlacementPlan:
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON, which may be edited and given to ``CreateSolver(plan=...)``. Folders
-        that are missing are made."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
+        that are missing are made.
+
+        Raises
+        ------
+        InvalidArgument
+            When the file can not be written.
+        """
+        text = json.dumps(self.to_json(), indent=2) + "\n"
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            why = error.strerror or error
+            raise InvalidArgument(f"plan: {str(path)!r} can not be written: {why}") from error
 
     def __str__(self) -> str:
         """A line a table, then the phases, then what other plans would take."""

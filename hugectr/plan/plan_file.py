@@ -122,8 +122,10 @@ def _table(where: str, found: object) -> TablePlacement:
 
     def held(name: str) -> tuple[int, ...]:
         counts = found.get(name)
-        if not isinstance(counts, list):
+        if counts is None:
             return ()
+        if not isinstance(counts, list):
+            raise rejected(f"{where}.{name}", counts, "a list of bytes, one for each device")
         return tuple(check_int(f"{where}.{name}", count, 0) for count in counts)
 
     return TablePlacement(

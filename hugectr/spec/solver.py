@@ -78,7 +78,9 @@ def check_batchsize(name: str, value: Any, devices: int) -> int:
     """A global batch size: a multiple of the number of devices."""
     size = check_int(name, value, 1, 2**31 - 1)
     if size % devices != 0:
-        raise rejected(name, size, f"a multiple of {devices}, the number of devices in vvgpu")
+        raise rejected(
+            name, size, f"a multiple of {devices}, the number of devices (vvgpu; in JSON: gpu)"
+        )
     return size
 
 

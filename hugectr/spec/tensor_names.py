@@ -23,12 +23,17 @@ class TensorNames:
         if name in self._yielding:
             self._readers.pop(name)
             self.define_yielding(name, self._yielding.pop(name), taken=True)
-        if self._is_taken(name):
-            raise rejected(where, name, "a name that no other tensor of the model has")
+        self.check_free(where, name)
         if sparse:
             self._sparse.add(name)
         else:
             self._readers[name] = 0
+
+    def check_free(self, where: str, *names: str) -> None:
+        """An error when a tensor that yields to none has one of the names."""
+        for name in names:
+            if name not in self._yielding and self._is_taken(name):
+                raise rejected(where, name, "a name that no other tensor of the model has")
 
     def define_yielding(
         self, name: str, renamed: Callable[[str], None], *, taken: bool = False

@@ -100,10 +100,11 @@ const char* fewer_rows_on_a_device(const SparseEmbeddingHashParams& params) {
 RowBudget budget_of_part(const SparseEmbeddingHashParams& params, const Placement& placement,
                          std::size_t rank) {
   const char* const fewer = fewer_rows_on_a_device(params);
-  RowBudget budget{params.max_vocabulary_size_per_gpu,
-                   concat(": raise workspace_size_per_gpu_in_mb or max_vocabulary_size_per_gpu "
-                          "(hugectr.torch: max_rows), or ",
-                          fewer)};
+  RowBudget budget{
+      params.max_vocabulary_size_per_gpu,
+      concat(": raise workspace_size_per_gpu_in_mb or max_vocabulary_size_per_gpu "
+             "(hugectr.torch: max_rows; EmbeddingTableConfig: max_vocabulary_size), or ",
+             fewer)};
   if (sized_by_slot(params)) {
     const std::size_t rows = params.pooled() ? placement.sum_of_slots(rank, params.slot_size_array)
                                              : params.slot_size_array.front();

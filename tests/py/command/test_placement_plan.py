@@ -120,6 +120,7 @@ def test_a_machine_that_is_none_is_refused(name, tmp_path):
     [
         (("--devices", "0"), "--devices: found 0, allowed: a number of devices >= 1"),
         (("--devices", "-1"), "--devices: found -1, allowed: a number of devices >= 1"),
+        (("--devices", "7"), "--devices: found 7, allowed: a number that divides batchsize of"),
         (("--rows", "goods"), "argument --rows: found 'goods', allowed: TABLE=N"),
         (("--rows", "goods=few"), "argument --rows: found 'goods=few', allowed: TABLE=N"),
     ],

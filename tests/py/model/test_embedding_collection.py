@@ -474,6 +474,11 @@ def test_what_v3_refuses_is_refused(make, text):
             "make it two tables",
         ),
         ([(TABLE, "target", "v", "sum")], ([["t"], ["t"]], [("mp", ["t"])]), "shard_matrix has 2"),
+        (
+            [(TABLE, "target", "history", "sum")],
+            None,
+            "embedding_lookup: top_name: found 'history', allowed: a name that no other",
+        ),
     ],
 )
 def test_what_a_model_can_not_take_is_refused(data, lookups, shard, text):

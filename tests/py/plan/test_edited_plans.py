@@ -35,6 +35,15 @@ def plan_of(**changes) -> dict:
             r"tables\[0\].bytes: found '2 numbers', allowed: one for each of 4 devices",
         ),
         (
+            plan_of(table={"bytes": "abc"}),
+            r"tables\[0\].bytes: found 'abc', allowed: a list of bytes, one for each device",
+        ),
+        (plan_of(table={"host": {"x": 1}}), r"tables\[0\].host: found {'x': 1}, allowed: a list"),
+        (
+            plan_of(table={"kind": "replicated", "device": 1}),
+            r"tables\[0\].device: found 1, allowed: none: 'replicated' is not of one device",
+        ),
+        (
             plan_of(table={"exchange": "rows"}),
             r"tables\[0\].exchange: found 'rows', allowed: 'auto', 'pooled'",
         ),
@@ -110,6 +119,24 @@ def test_memory_above_a_proposal_says_whose_it_is(plan, says, tmp_path):
     said = f"memory of {says.replace('PATH', str(file))}:"
     assert str(model.plan(machine="cpu")).splitlines()[0] == said
     assert not str(model.plan()).startswith("memory of")
+
+
+def test_a_plan_of_more_devices_places_tables_where_there_are_some(tmp_path, caplog):
+    file = tmp_path / "plan.json"
+    for kind in ("one_device", "by_column"):
+        file.write_text(json.dumps(plan_of(devices=4, table={"kind": kind, "device": 3})))
+        model = model_of(keys_of(512, 100), 2, megabytes=1, plan=str(file))
+        model.compile()
+        assert model.session.table(0).placement() == kind
+        file.write_text(json.dumps(plan_of(table={"kind": kind, "device": 3})))
+        with pytest.raises(InvalidArgument, match=r"device 3, the job has 2.*--devices 2 makes"):
+            model_of(keys_of(512, 100), 2, megabytes=1, plan=str(file)).compile()
+    assert caplog.text.count("made for 4 devices, the job has 2") == 2
+
+
+def test_a_file_that_can_not_be_written_is_named(tmp_path):
+    with pytest.raises(InvalidArgument, match=r"plan: '.*' can not be written: Is a directory"):
+        plan_of_json(plan_of(), "plan").save(tmp_path)
 
 
 def test_a_hybrid_of_a_plan_has_the_frequent_keys_that_the_table_names(tmp_path):

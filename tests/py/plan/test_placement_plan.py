@@ -139,6 +139,20 @@ def test_what_is_given_stays(rng):
     assert plan.tables[3].kind == "replicated"
 
 
+@pytest.mark.parametrize(("near", "first", "holders"), [(0, 2, 2), (0, 1, 3), (2, 2, 2), (2, 3, 1)])
+def test_columns_begin_where_the_table_says(rng, near, first, holders):
+    """On devices of one process; the plan's file says so, too."""
+    load = replace(random_loads(rng, 1)[0], vec_size=24, slots=1)
+    job = Job(4, 8192, read_machine(), near=near)
+    plan = plan_placements(job, [load], {load.name: Choice("by_column", first)})
+    held = np.array(plan.tables[0].bytes) > 0
+    assert held.tolist() == [first <= r < first + holders for r in range(4)]
+    again = plan_of_json(plan.to_json(), "plan")
+    assert (again.tables[0].kind, again.tables[0].device) == ("by_column", first)
+    whole = plan_placements(job, [load], {load.name: Choice("by_column")})
+    assert whole.tables[0].device is None
+
+
 def test_a_table_that_says_how_its_vectors_travel_keeps_it():
     """Others may have their sums travel, where they would be asked for rows."""
     job, load = Job(2, 8192, read_machine()), TableLoad("t", 1000, 16, 2)

@@ -20,6 +20,7 @@ SCRIPT = job.TESTS / "processes" / "unlike_job.py"
         ("optimizer", "optimizer is 'SGD' on process 0 and 'AdaGrad' on process 1"),
         ("plan", "Model.compile: solver.plan is None on process 0 and 'auto' on process 1"),
         ("table", " is not there on process 0 and "),
+        ("variable", "environment.HUGECTR_BUCKET_BYTES is None on process 0 and '1' on process 1"),
     ],
 )
 def test_unlike_models_are_refused(what, says):
