@@ -69,8 +69,8 @@ void ReadLookup::run(const OpContext& context, std::span<const SparseTensor> inp
       row_offsets = part.positions.row_offsets(buckets);
       spreads.push_back(part.starts->spread(csr.row_offsets, row_offsets));
     }
-    const TensorRef bucket_of_key = TablePlan::first(part.bucket_of_key, csr.nnz);
-    const TensorRef row_of_key = TablePlan::first(part.row_of_key, csr.nnz);
+    const TensorRef bucket_of_key = part.bucket_of_key.first(csr.nnz);
+    const TensorRef row_of_key = part.row_of_key.first(csr.nnz);
     // Without slots in a row's identity nobody asks for the buckets.
     if (table.has_slots()) {
       expansions.push_back({.row_offsets = row_offsets, .buckets = bucket_of_key});
@@ -79,7 +79,7 @@ void ReadLookup::run(const OpContext& context, std::span<const SparseTensor> inp
                                     part.report.ref()));
     TensorRef scale;
     if (params.combiner == Combiner::Mean) {
-      scale = TablePlan::first(part.scale, buckets);
+      scale = part.scale.first(buckets);
       scales.push_back({.row_offsets = csr.row_offsets, .scale = scale});
     }
     lookups.push_back({.rows = row_of_key,

@@ -118,8 +118,8 @@ void RowGradients::group_rows(std::optional<std::int64_t> number) {
     if (part.batches <= 1) continue;
     const Table& rows = group_.table(t).part(gpu_.get_local_id());
     sorts.push_back(
-        {.rows = TablePlan::first(part.rows, part.count),
-         .buckets = TablePlan::first(part.places, part.count),
+        {.rows = part.rows.first(part.count),
+         .buckets = part.places.first(part.count),
          .sorted_buckets = part.sorted_places.ref(),
          .unique_rows = part.unique_rows.ref(),
          .run_offsets = part.run_offsets.ref(),
@@ -247,15 +247,14 @@ std::vector<StagedRows> RowGradients::stage_rows(const std::vector<std::size_t>&
   for (const std::size_t t : tables) {
     const RowRuns all = runs(t);
     const Table& table = group_.table(t).part(gpu_.get_local_id());
-    rows.push_back(
-        {&table.store(),
-         table.size(),
-         {.of_keys = TablePlan::first(parts_[t].rows, 0),
-          .distinct = TablePlan::first(
-              parts_[t].batches <= 1 ? parts_[t].rows : parts_[t].unique_rows, parts_[t].count),
-          .count = all.run_count,
-          .train = true,
-          .fresh_from = table.size()}});
+    rows.push_back({&table.store(),
+                    table.size(),
+                    {.of_keys = parts_[t].rows.first(0),
+                     .distinct = (parts_[t].batches <= 1 ? parts_[t].rows : parts_[t].unique_rows)
+                                     .first(parts_[t].count),
+                     .count = all.run_count,
+                     .train = true,
+                     .fresh_from = table.size()}});
   }
   try {
     staged = staging_.stage(slot, rows);

@@ -123,7 +123,7 @@ void ReplicaExchange::sort_batch(const OpContext& context, std::span<const Repli
   run_several(context, std::move(sorts));
   std::vector<CopyBlocks> counts;  // the device writes staging memory as its own
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    const TensorRef count = TablePlan::first(tables[t].plan->run_count, 1);
+    const TensorRef count = tables[t].plan->run_count.first(1);
     TensorRef to = count;
     to.data = found_.get_ptr() + t;
     counts.push_back({.in = count, .out = to, .from = {0}, .to = {0}, .sizes = {1}});
@@ -159,10 +159,10 @@ void ReplicaExchange::number_rows(const OpContext& context, const ReplicaLookup&
   const std::size_t all = devices_ * replica.most, distinct = replica.distinct;
   const TensorRef counting = keys_.counting(distinct + 1);
   const TensorRef number_of_run = column_of(plan.sorted_buckets.ref(), distinct);
-  run(context, GatherRows{.rows = TablePlan::first(plan.run_offsets, distinct),
+  run(context, GatherRows{.rows = plan.run_offsets.first(distinct),
                           .source = column_of(plan.sorted_buckets.ref(), all),
                           .values = column_of(firsts_.ref(), distinct)});
-  run(context, LookupSort{.rows = TablePlan::first(firsts_, distinct),
+  run(context, LookupSort{.rows = firsts_.first(distinct),
                           .buckets = slice_of(counting, distinct),
                           .sorted_buckets = order_.ref(),
                           .unique_rows = unused_rows_.ref(),
@@ -170,17 +170,17 @@ void ReplicaExchange::number_rows(const OpContext& context, const ReplicaLookup&
                           .run_count = unused_count_.ref(),
                           .scratch = plan.scratch.ref(),
                           .row_count = static_cast<std::int64_t>(all)});
-  run(context, ScatterRows{.rows = TablePlan::first(order_, distinct),
+  run(context, ScatterRows{.rows = order_.first(distinct),
                            .values = column_of(counting, distinct),
                            .target = number_of_run});
   context.stream->copy(plan.run_offsets.ref().data, counting.data,
                        (distinct + 1) * sizeof(std::uint32_t));
   const TensorRef numbers = column_of(numbers_.ref(), plan.extent.rows);
-  run(context, ScatterRows{.rows = TablePlan::first(plan.unique_rows, distinct),
-                           .values = number_of_run,
-                           .target = numbers});
+  run(context,
+      ScatterRows{
+          .rows = plan.unique_rows.first(distinct), .values = number_of_run, .target = numbers});
   if (replica.own == 0) return;
-  run(context, GatherRows{.rows = TablePlan::first(replica.rows, replica.own),
+  run(context, GatherRows{.rows = replica.rows.first(replica.own),
                           .source = numbers,
                           .values = column_of(replica.places.ref(), replica.own)});
 }
@@ -262,13 +262,12 @@ void ReplicaExchange::backward(const OpContext& context, std::span<Shipment> tab
       gathers.push_back({.collective = "all_gather", .in = replica.sent, .out = replica.received});
     }
     if (replica.own == 0) continue;
-    gradients.push_back(
-        {.sorted_buckets = TablePlan::first(replica.sorted_buckets, replica.own_keys),
-         .run_offsets = TablePlan::first(replica.run_offsets, replica.own + 1),
-         .gradient = gradient,
-         .scale = table.plan->bucket_scale,
-         .sums = replica.own_sums});
-    scatters.push_back({.rows = TablePlan::first(replica.places, replica.own),
+    gradients.push_back({.sorted_buckets = replica.sorted_buckets.first(replica.own_keys),
+                         .run_offsets = replica.run_offsets.first(replica.own + 1),
+                         .gradient = gradient,
+                         .scale = table.plan->bucket_scale,
+                         .sums = replica.own_sums});
+    scatters.push_back({.rows = replica.places.first(replica.own),
                         .values = replica.own_sums,
                         .target = replica.sent});
   }

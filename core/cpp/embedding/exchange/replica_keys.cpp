@@ -82,7 +82,7 @@ void ReplicaKeys::group_own(const OpContext& context, std::span<const ReplicaLoo
   for (const ReplicaLookup& table : tables) most = std::max(most, table.plan->key_count());
   const TensorRef numbers = counting(most);
   const auto count_of = [&](std::size_t t) {
-    TensorRef count = TablePlan::first(counts_, 1);
+    TensorRef count = counts_.first(1);
     count.data = count.ptr<std::int64_t>() + t;
     return count;
   };
@@ -113,7 +113,7 @@ void ReplicaKeys::group_own(const OpContext& context, std::span<const ReplicaLoo
 
 void ReplicaKeys::learn_counts(const OpContext& context, std::span<const ReplicaLookup> tables) {
   const std::size_t count = tables.size();
-  TensorRef own = TablePlan::first(counts_, count), all = TablePlan::first(all_counts_, count);
+  TensorRef own = counts_.first(count), all = all_counts_.first(count);
   all.shape = {devices_, count};
   all.row_stride = count;
   context.communicator->all_gather(own, all, *context.stream);
@@ -148,14 +148,14 @@ void ReplicaKeys::order_by_first_key(const OpContext& context,
     const std::size_t n = replica.own_keys, rows = replica.own;
     if (n == 0) continue;
     const TensorRef places = words(plan.sorted_buckets.ref(), n, 1);
-    gathers.push_back({.rows = TablePlan::first(plan.sorted_buckets, n),
+    gathers.push_back({.rows = plan.sorted_buckets.first(n),
                        .source = words(plan.key_buckets(), n, 1),
                        .values = words(replica.sorted_buckets.ref(), n, 1)});
-    gathers.push_back({.rows = TablePlan::first(replica.run_offsets, rows),
+    gathers.push_back({.rows = replica.run_offsets.first(rows),
                        .source = places,
                        .values = words(replica.places.ref(), rows, 1)});
-    sorts.push_back({.rows = TablePlan::first(replica.places, rows),
-                     .buckets = TablePlan::first(counting_, rows),
+    sorts.push_back({.rows = replica.places.first(rows),
+                     .buckets = counting_.first(rows),
                      .sorted_buckets = plan.sorted_buckets.ref(),
                      .unique_rows = plan.unique_rows.ref(),
                      .run_offsets = plan.run_offsets.ref(),
@@ -163,7 +163,7 @@ void ReplicaKeys::order_by_first_key(const OpContext& context,
                      .scratch = plan.scratch.ref(),
                      .row_count = static_cast<std::int64_t>(n)});
     if (rows == 0) continue;
-    scatters.push_back({.rows = TablePlan::first(plan.sorted_buckets, rows),
+    scatters.push_back({.rows = plan.sorted_buckets.first(rows),
                         .values = words(counting_.ref(), rows, 1),
                         .target = words(replica.places.ref(), rows, 1)});
   }
@@ -236,7 +236,7 @@ void ReplicaKeys::fill_lists(const OpContext& context,
                            width == 1 ? gaps32_.ref().data : gaps64_.ref().data, gaps * bytes);
     }
     if (rows == 0) continue;
-    const TensorRef firsts = TablePlan::first(plan.unique_rows, rows);
+    const TensorRef firsts = plan.unique_rows.first(rows);
     gathers.push_back({.rows = firsts,
                        .source = words(plan.own.keys, n, width),
                        .values = words(own_[t].keys, rows, width)});
@@ -264,7 +264,7 @@ TensorRef ReplicaKeys::counting(std::size_t n) {
     stream.synchronize();
     numbers_ = size;
   }
-  return TablePlan::first(counting_, n);
+  return counting_.first(n);
 }
 
 void ReplicaKeys::reserve_gaps(std::size_t n) {

@@ -72,8 +72,8 @@ void RowRelay::plan(const OpContext& context, std::span<Table> tables) {
     hand_on(tables[t], desk, t, tables.size());
     const RelayPlan& relay = tables[t].lookup->plan->unique.relay;
     const std::size_t n = relay.handed_rows();
-    sorts.push_back({.rows = TablePlan::first(relay.rows, n),
-                     .buckets = TablePlan::first(relay.places, n),
+    sorts.push_back({.rows = relay.rows.first(n),
+                     .buckets = relay.places.first(n),
                      .sorted_buckets = relay.order.ref(),
                      .unique_rows = desk.requested.ref(),
                      .run_offsets = relay.run_offsets.ref(),
@@ -142,16 +142,16 @@ void RowRelay::take(const OpContext& context, std::span<Table> tables) {
                  calls);
     const SparseTensor& batch = *table.lookup->batch;
     expanded.push_back(
-        {.row_offsets = batch.row_offsets, .buckets = TablePlan::first(desk.buckets, batch.nnz)});
+        {.row_offsets = batch.row_offsets, .buckets = desk.buckets.first(batch.nnz)});
     // A key here is its place in what came.
-    const TensorRef places = TablePlan::first(desk.counting, n);
-    placed.push_back({.offsets = TablePlan::first(desk.offsets, rows),
+    const TensorRef places = desk.counting.first(n);
+    placed.push_back({.offsets = desk.offsets.first(rows),
                       .keys = places,
-                      .row_offsets = TablePlan::first(desk.counting, 1),
+                      .row_offsets = desk.counting.first(1),
                       .buckets = places,
-                      .run_offsets = TablePlan::first(desk.runs, rows + 1),
-                      .numbers = TablePlan::first(desk.numbers, n),
-                      .sorted_buckets = TablePlan::first(desk.unused, n),
+                      .run_offsets = desk.runs.first(rows + 1),
+                      .numbers = desk.numbers.first(n),
+                      .sorted_buckets = desk.unused.first(n),
                       .row_starts = starts_of(relay.came),
                       .key_starts = starts_of(table.came_keys)});
   }
@@ -172,23 +172,23 @@ void RowRelay::request(const OpContext& context, std::span<Table> tables) {
     const SparseTensor& batch = *tables[t].lookup->batch;
     const std::size_t n = total_of(tables[t].came_keys);
     const std::size_t buckets = batch.row_offsets.size() - 1;
-    const TensorRef keys = TablePlan::first(desk.came_keys, n);
+    const TensorRef keys = desk.came_keys.first(n);
     TensorRef own_counts = counts_.ref();
     own_counts.data = own_counts.ptr<std::int64_t>() + t * 2 * askers;
     own_counts.shape = {2, askers};
     own_counts.row_stride = askers;
-    requests.push_back({.rows = TablePlan::first(desk.numbers, n),
-                        .buckets = TablePlan::first(desk.buckets, batch.nnz),
+    requests.push_back({.rows = desk.numbers.first(n),
+                        .buckets = desk.buckets.first(batch.nnz),
                         .keys = keys,
-                        .requests = TablePlan::first(desk.requests, n),
-                        .places = TablePlan::first(relay.places, n + 1),
+                        .requests = desk.requests.first(n),
+                        .places = relay.places.first(n + 1),
                         .asker_of_device = hop_.numbers(),
                         .row_count = rows_of(relay),
                         .buckets_per_part = static_cast<std::int64_t>(
                             std::max<std::size_t>(buckets / hop_.ranks() / micro_batches_, 1)),
                         .askers = static_cast<std::int64_t>(hop_.askers()),
                         .micro_batches = static_cast<std::int64_t>(micro_batches_)});
-    sorts.push_back({.rows = TablePlan::first(desk.requests, n),
+    sorts.push_back({.rows = desk.requests.first(n),
                      .buckets = keys,
                      .sorted_buckets = desk.sorted_keys.ref(),
                      .unique_rows = desk.requested.ref(),
@@ -196,7 +196,7 @@ void RowRelay::request(const OpContext& context, std::span<Table> tables) {
                      .run_count = desk.run_count.ref(),
                      .scratch = desk.scratch.ref(),
                      .row_count = rows_of(relay) * static_cast<std::int64_t>(askers)});
-    counts.push_back({.requests = TablePlan::first(desk.requested, n),
+    counts.push_back({.requests = desk.requested.first(n),
                       .run_offsets = desk.run_offsets.ref(),
                       .run_count = desk.run_count.ref(),
                       .rows = relay.rows.ref(),
@@ -226,8 +226,8 @@ void RowRelay::hand_on(Table& table, const Desk& desk, std::size_t number, std::
   table.handed_key_counts = counts.sent(rank_, RequestCounts::kKeys);
   table.given_rows = counts.came(rank_, RequestCounts::kRows);
   table.given_keys = counts.came(rank_, RequestCounts::kKeys);
-  table.handed_keys = TablePlan::first(desk.sorted_keys, total_of(table.came_keys));
-  table.handed_offsets = TablePlan::first(desk.run_offsets, relay.handed_rows());
+  table.handed_keys = desk.sorted_keys.first(total_of(table.came_keys));
+  table.handed_offsets = desk.run_offsets.first(relay.handed_rows());
   const Route& route = *table.lookup->route;
   std::shared_ptr<const RowRoom>& latest = rooms_[&route];
   if (!latest || !latest->fits(relay.handed_rows(), relay.came_rows())) {

@@ -116,8 +116,8 @@ void UniqueExchange::plan(std::span<const PlannedLookup> tables) {
     (relay_ ? unique.relay.came : unique.given) = counts.came(rank_, RequestCounts::kRows);
     one.sent = counts.sent(rank_, RequestCounts::kKeys);
     one.taken = counts.came(rank_, RequestCounts::kKeys);
-    one.keys = TablePlan::first(plan.sorted_buckets, plan.own.keys.size());
-    one.offsets = TablePlan::first(plan.run_offsets, unique.asked_rows());
+    one.keys = plan.sorted_buckets.first(plan.own.keys.size());
+    one.offsets = plan.run_offsets.first(unique.asked_rows());
   }
   if (chosen.empty()) return;
   if (relay_) relay(context, chosen);
@@ -171,23 +171,23 @@ void UniqueExchange::request(const OpContext& context, std::span<const PlannedLo
     requests.push_back({.rows = plan.key_rows(),
                         .buckets = plan.key_buckets(),
                         .requests = own_requests,
-                        .places = TablePlan::first(plan.unique.places, n + 1),
+                        .places = plan.unique.places.first(n + 1),
                         .asker_of_device = relay_ ? hop_.numbers() : std::vector<std::int64_t>{},
                         .row_count = row_count,
                         .buckets_per_part = static_cast<std::int64_t>(std::max<std::size_t>(
                             plan.bucket_count() / devices_ / micro_batches_, 1)),
                         .askers = static_cast<std::int64_t>(hop_.askers()),
                         .micro_batches = static_cast<std::int64_t>(micro_batches_)});
-    sorts.push_back({.rows = own_requests,
-                     .buckets = plan.own.places.empty() ? TablePlan::first(plan.unique.places, n)
-                                                        : plan.own.places,
-                     .sorted_buckets = plan.sorted_buckets.ref(),
-                     .unique_rows = plan.unique_rows.ref(),
-                     .run_offsets = plan.run_offsets.ref(),
-                     .run_count = plan.run_count.ref(),
-                     .scratch = plan.scratch.ref(),
-                     .row_count = row_count * static_cast<std::int64_t>(askers_)});
-    counts.push_back({.requests = TablePlan::first(plan.unique_rows, n),
+    sorts.push_back(
+        {.rows = own_requests,
+         .buckets = plan.own.places.empty() ? plan.unique.places.first(n) : plan.own.places,
+         .sorted_buckets = plan.sorted_buckets.ref(),
+         .unique_rows = plan.unique_rows.ref(),
+         .run_offsets = plan.run_offsets.ref(),
+         .run_count = plan.run_count.ref(),
+         .scratch = plan.scratch.ref(),
+         .row_count = row_count * static_cast<std::int64_t>(askers_)});
+    counts.push_back({.requests = plan.unique_rows.first(n),
                       .run_offsets = plan.run_offsets.ref(),
                       .run_count = plan.run_count.ref(),
                       .rows = plan.unique.rows.ref(),
@@ -298,17 +298,17 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
     TensorRef row_offsets = one.table->batch->row_offsets;
     row_offsets.data = row_offsets.ptr<std::uint32_t>() + rank_ * m;
     row_offsets.shape = {m + 1};
-    const TensorRef own_offsets = TablePlan::first(unique.row_offsets, m + 1);
+    const TensorRef own_offsets = unique.row_offsets.first(m + 1);
     rebased.push_back({.row_offsets = row_offsets, .own_offsets = own_offsets});
     expanded.push_back({.row_offsets = own_offsets, .buckets = buckets});
-    PlaceRequests& requests = placed.emplace_back(
-        PlaceRequests{.offsets = offsets,
-                      .keys = own_keys,
-                      .row_offsets = row_offsets,
-                      .buckets = buckets,
-                      .run_offsets = TablePlan::first(unique.run_offsets, given + 1),
-                      .numbers = TablePlan::first(unique.given_places, n),
-                      .sorted_buckets = TablePlan::first(unique.sorted_buckets, n)});
+    PlaceRequests& requests =
+        placed.emplace_back(PlaceRequests{.offsets = offsets,
+                                          .keys = own_keys,
+                                          .row_offsets = row_offsets,
+                                          .buckets = buckets,
+                                          .run_offsets = unique.run_offsets.first(given + 1),
+                                          .numbers = unique.given_places.first(n),
+                                          .sorted_buckets = unique.sorted_buckets.first(n)});
     for (std::size_t part = 0; part < unique.given.size(); ++part) {
       requests.row_starts.push_back(static_cast<std::int64_t>(sum_of(unique.given, part)));
       requests.key_starts.push_back(static_cast<std::int64_t>(sum_of(one.taken, part)));
@@ -317,7 +317,7 @@ void UniqueExchange::place(const OpContext& context, std::span<const Chosen> cho
       TensorRef whole = one.table->bucket_offsets;
       whole.data = whole.ptr<std::uint32_t>() + rank_ * m;
       whole.shape = {m + 1};
-      scales.push_back({.row_offsets = whole, .scale = TablePlan::first(unique.scale, m)});
+      scales.push_back({.row_offsets = whole, .scale = unique.scale.first(m)});
     }
   }
   context.communicator->together(calls, *context.stream);
@@ -335,8 +335,8 @@ void UniqueExchange::sort_runs(const OpContext& context, std::span<const Chosen>
     if (one.table->route->own_slots() == 0) continue;
     const TablePlan& plan = *one.table->plan;
     const std::size_t asked = plan.unique.asked_rows();
-    sorts.push_back({.rows = TablePlan::first(plan.unique.rows, asked),
-                     .buckets = TablePlan::first(plan.unique.places, asked),
+    sorts.push_back({.rows = plan.unique.rows.first(asked),
+                     .buckets = plan.unique.places.first(asked),
                      .sorted_buckets = plan.sorted_buckets.ref(),
                      .unique_rows = plan.unique_rows.ref(),
                      .run_offsets = plan.run_offsets.ref(),

@@ -148,7 +148,7 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
                        came.of_device, {sent, relay.room->given_bytes()});
       all_came.shape = {relay.came_rows(), d};
       if (hand.count > 0) {
-        handed.push_back({.rows = TablePlan::first(relay.rows, relay.handed_rows()),
+        handed.push_back({.rows = relay.rows.first(relay.handed_rows()),
                           .row_offsets = range_of(relay.places, hand.first, hand.count + 1),
                           .weights = all_came,
                           .out = hands});
@@ -161,7 +161,7 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
     }
     all_given.shape = {unique.given_rows(), d};
     const std::size_t first = part.index * buckets;
-    pools.push_back({.rows = TablePlan::first(unique.given_places, unique.keys),
+    pools.push_back({.rows = unique.given_places.first(unique.keys),
                      .row_offsets = range_of(unique.row_offsets, first, buckets + 1),
                      .weights = all_given,
                      .scale = scale_of(table, first, buckets),
@@ -195,12 +195,11 @@ void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tabl
     const auto sum = [&](std::size_t first, std::size_t count, TensorRef out) {
       out.shape = {count, d};
       const std::size_t begin = given.first + first;
-      return EmbeddingGradient{
-          .sorted_buckets = TablePlan::first(unique.sorted_buckets, unique.keys),
-          .run_offsets = range_of(unique.run_offsets, begin, count + 1),
-          .gradient = gradient,
-          .scale = scale_of(table, 0, gradient.shape[0] * gradient.shape[1]),
-          .sums = std::move(out)};
+      return EmbeddingGradient{.sorted_buckets = unique.sorted_buckets.first(unique.keys),
+                               .run_offsets = range_of(unique.run_offsets, begin, count + 1),
+                               .gradient = gradient,
+                               .scale = scale_of(table, 0, gradient.shape[0] * gradient.shape[1]),
+                               .sums = std::move(out)};
     };
     const bool apart = stays_apart(table, type, given);
     if (apart) {
@@ -220,7 +219,7 @@ void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tabl
       inside.all_to_all(*table.route, sums, vectors_in(handed, hand), d, given.of_device,
                         hand.of_device, {sent, relay.room->asked_bytes()});
       added.shape = {came.count, d};
-      of_node.push_back({.sorted_buckets = TablePlan::first(relay.order, relay.handed_rows()),
+      of_node.push_back({.sorted_buckets = relay.order.first(relay.handed_rows()),
                          .run_offsets = range_of(relay.run_offsets, came.first, came.count + 1),
                          .gradient = handed,
                          .sums = added});

@@ -314,7 +314,7 @@ void DeviceLookup::score(const OpContext& context, const LookupPlan& plan,
       run(context,
           NoteTimes{.rows = own.key_rows(),
                     .buckets = own.key_buckets(),
-                    .times = TablePlan::first(own.times, own.timed_samples),
+                    .times = own.times.first(own.timed_samples),
                     .scores = own.scores,
                     .sample_buckets = static_cast<std::int64_t>(parts_[t].route.own_slots())});
     }

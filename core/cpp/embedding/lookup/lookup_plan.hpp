@@ -44,14 +44,11 @@ struct TablePlan {
 
   /// A little more than asked for, so that batches of varying size settle soon.
   static std::size_t with_reserve(std::size_t n) { return n + n / 8 + 64; }
-  /// The first n elements of a buffer.
-  static TensorRef first(const FlatBuffer& buffer, std::size_t n) { return buffer.first(n); }
-  static TensorRef first(const TensorBag2& bag, std::size_t n) { return bag.first(n); }
 
   std::size_t key_count() const { return own.keys.size(); }
   std::size_t bucket_count() const { return own.row_offsets.size() - 1; }
-  TensorRef key_buckets() const { return first(buckets, key_count()); }
-  TensorRef key_rows() const { return first(rows, key_count()); }
+  TensorRef key_buckets() const { return buckets.first(key_count()); }
+  TensorRef key_rows() const { return rows.first(key_count()); }
 
   // Buffers, once a plan slot.
   PositionBuffer positions;

@@ -65,12 +65,10 @@ void DeviceLookup::filter(LookupPlan& plan, std::span<const SparseTensor> batch)
       own.allocate_filter(gpu_.memory_resource(), part.rows.owner() + " own keys", keys.dtype,
                           csr.nnz, own_buckets, with_places);
     }
-    own.own = {TablePlan::first(own.own_keys, csr.nnz),
-               TablePlan::first(own.own_row_offsets, own_buckets + 1),
-               {}};
-    if (with_places) own.own.places = TablePlan::first(own.own_places, csr.nnz);
+    own.own = {own.own_keys.first(csr.nnz), own.own_row_offsets.first(own_buckets + 1), {}};
+    if (with_places) own.own.places = own.own_places.first(csr.nnz);
     if (part.frequent) {
-      own.own.held = TablePlan::first(plan.tables[part.number].rare.held, csr.nnz);
+      own.own.held = plan.tables[part.number].rare.held.first(csr.nnz);
     }
     chosen.push_back(
         route.placement().filter(route.rank(), {keys, csr.row_offsets, csr.nnz}, own.own));
@@ -120,7 +118,7 @@ void DeviceLookup::take_own_keys(LookupPlan& plan) {
     TensorRef part = own.row_offsets;
     part.data = part.ptr<std::uint32_t>() + first;
     part.shape = {static_cast<std::size_t>(last - first + 1)};
-    own.row_offsets = TablePlan::first(plan.tables[t].replica.row_offsets, part.size());
+    own.row_offsets = plan.tables[t].replica.row_offsets.first(part.size());
     rebased.push_back({.row_offsets = part, .own_offsets = own.row_offsets});
   }
   run_several(context, std::move(rebased));

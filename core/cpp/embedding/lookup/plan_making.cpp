@@ -65,7 +65,7 @@ void DeviceLookup::take_times(std::span<const SparseTensor> given, PlanSlot slot
     }
     run(gpu_.plan_context(), SampleTimes{.keys = times.keys,
                                          .row_offsets = times.row_offsets,
-                                         .times = TablePlan::first(own.times, samples)});
+                                         .times = own.times.first(samples)});
     own.timed_samples = samples;
   }
 }
@@ -135,15 +135,14 @@ void DeviceLookup::stage(LookupPlan& plan) {
   for (std::size_t t = 0; t < parts_.size(); ++t) {
     const TablePlan& own = plan.tables[t];
     if (!parts_[t].holds) continue;
-    tables.push_back(
-        {&parts_[t].rows.store(),
-         own.extent.rows,
-         {.of_keys = own.unique.used ? TablePlan::first(own.unique.rows, own.unique.asked_rows())
-                                     : own.key_rows(),
-          .distinct = own.unique_rows.ref(),
-          .count = own.run_count.ref(),
-          .train = plan.train,
-          .fresh_from = plan.train ? own.before.rows : own.extent.rows}});
+    tables.push_back({&parts_[t].rows.store(),
+                      own.extent.rows,
+                      {.of_keys = own.unique.used ? own.unique.rows.first(own.unique.asked_rows())
+                                                  : own.key_rows(),
+                       .distinct = own.unique_rows.ref(),
+                       .count = own.run_count.ref(),
+                       .train = plan.train,
+                       .fresh_from = plan.train ? own.before.rows : own.extent.rows}});
   }
   std::vector<StagedRows> staged = staging_.stage(plan.slot, tables);
   auto next_staged = staged.begin();
@@ -213,9 +212,9 @@ std::vector<SparseTensor> DeviceLookup::without_frequent(LookupPlan& plan,
       plan.released->synchronize();
       own.reserve(gpu_.memory_resource(), part.rows.owner() + " rare keys", keys.dtype, n, buckets);
     }
-    const TensorRef held = TablePlan::first(own.held, n);
+    const TensorRef held = own.held.first(n);
     marks.push_back(parts_[part.frequent_part].frequent->mark(keys, held));
-    left[t] = {TablePlan::first(own.keys, n), TablePlan::first(own.row_offsets, buckets + 1), n};
+    left[t] = {own.keys.first(n), own.row_offsets.first(buckets + 1), n};
     rare.push_back({.keys = keys,
                     .row_offsets = batch[t].row_offsets,
                     .own_keys = left[t].keys,
@@ -253,7 +252,7 @@ void DeviceLookup::group_keys(LookupPlan& plan, std::span<const SparseTensor> ba
     if (parts_[t].table.params().combiner != Combiner::Mean) continue;
     // The number of keys that count is that of the whole bucket.
     const bool whole = parts_[t].route.placement().whole_buckets();
-    own.bucket_scale = TablePlan::first(own.scale, own.bucket_count());
+    own.bucket_scale = own.scale.first(own.bucket_count());
     TensorRef offsets = whole ? own.own.row_offsets : batch[t].row_offsets;
     if (!whole && parts_[t].route.of_own_samples()) {
       offsets.data = offsets.ptr<std::uint32_t>() + parts_[t].route.rank() * own.bucket_count();

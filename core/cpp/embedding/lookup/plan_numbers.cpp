@@ -113,7 +113,7 @@ void DeviceLookup::enlarge(const Part& part, const LookupPlan& plan, TablePlan& 
   stream.copy(own.key_buckets().data, buckets.data, buckets.size_in_bytes());
   stream.copy(own.key_rows().data, rows.data, rows.size_in_bytes());
   if (!scale.empty()) {
-    own.bucket_scale = TablePlan::first(own.scale, own.bucket_count());
+    own.bucket_scale = own.scale.first(own.bucket_count());
     stream.copy(own.bucket_scale.data, scale.data, scale.size_in_bytes());
   }
   stream.synchronize();  // what was copied goes away

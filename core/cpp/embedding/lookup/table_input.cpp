@@ -51,8 +51,8 @@ SparseTensor JoinedKeys::join(const OpContext& context,
     context.stream->synchronize();
     allocate(memory, owner, first.keys.dtype, count, rows);
   }
-  op.joined_keys = TablePlan::first(keys_, count);
-  op.joined_row_offsets = TablePlan::first(row_offsets_, rows + 1);
+  op.joined_keys = keys_.first(count);
+  op.joined_row_offsets = row_offsets_.first(rows + 1);
   const SparseTensor joined{op.joined_keys, op.joined_row_offsets, count};
   run(context, op);
   return joined;
