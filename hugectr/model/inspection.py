@@ -156,7 +156,7 @@ class Inspection:
         return Plan(memory, predicted, work, fit, whose)
 
     def get_params_num(self) -> int:
-        """Number of trainable values: dense weights and the rows that tables hold, in this process."""
+        """Number of trainable values: dense weights and the rows that this process holds."""
         sizes = [embedding.embedding_vec_size for embedding in self._graph.embeddings]
         rows = [stats["rows"] for stats in self.table_stats()]
         sparse = sum(n * d for n, d in zip(rows, sizes, strict=True))
