@@ -94,9 +94,13 @@ def test_what_rots_after_its_link_keeps_the_one_without_it(tmp_path, rng):
     change_group(segment_files(second)[0])
     few.save(tmp_path / "elsewhere")  # removes nothing, and reads nothing again
     few.save(tmp_path / "run", keep_last=3)  # the same step: what it replaces has the same segments
-    course(few, 2)
-    with pytest.raises(hugectr.DataError, match=NAMED):
+
+    def go_on():
+        course(few, 2)  # a row of these may be in that group
         few.save(tmp_path / "run", keep_last=2)
+
+    with pytest.raises(hugectr.DataError, match=f"{NAMED}|is damaged"):
+        go_on()
     assert set(published(good)) == {good.name, second.name}
     checkpoints.verify(good)
     assert hugectr.load(good).step == 20
