@@ -212,8 +212,8 @@ class PlacementPlan:
                 )
 
     def for_devices(self, devices: int) -> PlacementPlan:
-        """The same for a job of so many devices: where it was made for more, tables on devices that
-        there are not have none named."""
+        """The same for a job of so many devices, where it was made for another number: tables on
+        devices that there are not have none named."""
         if self.devices in (0, devices):
             return self
         tables = (
