@@ -24,8 +24,19 @@ from typing import Any
 import numpy as np
 from ctr_models import layer, precision, tower
 from dcnv2_raw import Planted, RawWriter, finish, read_once, samples_that_fit
-from dcnv2_samples import DENSE, HOTNESS, RECORD_BYTES, ROWS, make_samples, table_rows
+from dcnv2_samples import (
+    DENSE,
+    HOTNESS,
+    ONE_INPUT,
+    RECORD_BYTES,
+    ROWS,
+    Inputs,
+    Samples,
+    make_samples,
+    table_rows,
+)
 from op_times import line_of, op_times
+from slot_order import even_order
 
 import hugectr
 from hugectr import _core
@@ -44,15 +55,22 @@ def say(a: argparse.Namespace, **found: Any) -> None:
     print(json.dumps(line), file=sys.stderr, flush=True)
 
 
-def data_input(apart: bool = False) -> hugectr.Input:
-    """A label, 13 numbers, 26 slots of fixed numbers of keys; ``apart``: an input each."""
-    if apart:
-        inputs = [
-            hugectr.DataReaderSparseParam(f"keys{i}", hot, True, 1) for i, hot in enumerate(HOTNESS)
-        ]
-    else:
-        inputs = [hugectr.DataReaderSparseParam("keys", list(HOTNESS), True, len(HOTNESS))]
-    return hugectr.Input(1, "label", DENSE, "dense", inputs)
+def data_input(inputs: Inputs = ONE_INPUT) -> hugectr.Input:
+    """A label, 13 numbers, and sparse inputs of fixed numbers of keys a slot."""
+    sparse = [
+        hugectr.DataReaderSparseParam(name, [HOTNESS[i] for i in tables], True, len(tables))
+        for name, tables in inputs.items()
+    ]
+    return hugectr.Input(1, "label", DENSE, "dense", sparse)
+
+
+def inputs_of(a: argparse.Namespace, data: Samples) -> Inputs:
+    """Which tables are slots of which input, and in which order."""
+    if a.plan != "none":
+        return {f"keys{i}": (i,) for i in range(len(ROWS))}
+    if a.slots == "given":
+        return ONE_INPUT
+    return {"keys": even_order(data.distinct(a.batch), a.gpus)}
 
 
 def raw_settings(a: argparse.Namespace) -> dict[str, Any]:
@@ -68,8 +86,9 @@ def make_model(
     source: MemoryDataset | str,
     evaluation: str = "",
     eval_samples: int = 0,
+    inputs: Inputs = ONE_INPUT,
 ) -> hugectr.Model:
-    """The model, compiled, with one table of 26 slots or, for a plan, 26 tables."""
+    """The model, compiled, with a table for each sparse input."""
     rows = table_rows(a.scale, a.max_rows)
     apart = a.plan != "none"
     solver = hugectr.CreateSolver(
@@ -100,27 +119,27 @@ def make_model(
     )
     read = hugectr.DataReaderParams(kind, source=source, **reader)
     model = hugectr.Model(solver, read, optimizer)
-    model.add(data_input(apart))
+    model.add(data_input(inputs))
     dim, thin = DIM // a.narrow, lambda *widths: tuple(width // a.narrow for width in widths)
     kind = hugectr.Embedding_t.LocalizedSlotSparseEmbeddingHash
     if apart:  # whose rows may be anywhere
         kind = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
     flat = []
-    for i in range(len(ROWS)) if apart else [""]:
+    for name, tables in inputs.items():
         model.add(
             hugectr.SparseEmbedding(
                 kind,
                 0,
                 dim,
                 "sum",
-                f"emb{i}",
-                f"keys{i}",
-                slot_size_array=[rows[int(i)]] if apart else list(rows),
+                f"emb_{name}",
+                name,
+                slot_size_array=[rows[i] for i in tables],
                 exchange=a.exchange,
             )
         )
-        wide = dim if apart else len(ROWS) * dim
-        flat.append(layer(model, "Reshape", [f"emb{i}"], f"flat{i}", leading_dim=wide))
+        wide = len(tables) * dim
+        flat.append(layer(model, "Reshape", [f"emb_{name}"], f"flat_{name}", leading_dim=wide))
     bottom = tower(model, "bottom", "dense", thin(512, 256, DIM))
     start = layer(model, "Concat", [bottom, *flat], "start")
     cross = layer(
@@ -170,7 +189,8 @@ def resident(a: argparse.Namespace) -> dict[str, Any]:
     """Steps on batches that lie on the device."""
     rows = table_rows(a.scale, a.max_rows)
     data = make_samples(a.batches * a.batch, rows, a.alpha, a.seed)
-    return time_steps(a, make_model(a, data.to_memory(a.plan != "none")))
+    inputs = inputs_of(a, data)
+    return time_steps(a, make_model(a, data.to_memory(inputs), inputs=inputs))
 
 
 def from_raw(a: argparse.Namespace) -> dict[str, Any]:
@@ -236,6 +256,13 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--plan", default="none", choices=("none", "auto"), help="auto: a table a slot, placed so"
     )
+    parser.add_argument(
+        "--slots",
+        default="given",
+        choices=("given", "even"),
+        help="even: in an order in which devices, which get them in turn, have about as many "
+        "distinct keys",
+    )
     parser.add_argument("--lr", type=float, default=0.005)
     parser.add_argument("--scale", type=float, default=1.0, help="rows of the tables, times this")
     parser.add_argument("--max-rows", type=int, default=0, help="of a table; 0: no bound")
@@ -264,6 +291,7 @@ def work_of(a: argparse.Namespace) -> str:
     work = f"DLRM-DCNv2, {sum(rows):,} of {sum(ROWS):,} rows, batch {a.batch}, {a.precision}, "
     work += f"{a.optimizer}, {a.gpus} x {a.device}, {a.exchange} exchange, {a.key}"
     work += ", 26 tables, plan auto" if a.plan != "none" else ""
+    work += f", slots {a.slots}" if a.slots != "given" else ""
     return work + (f", widths / {a.narrow}" if a.narrow > 1 else "")
 
 

@@ -10,6 +10,7 @@ of products of two tables' weights and of the dense features, so that the best A
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ ROWS = (
     2209, 11938, 155, 4, 976, 14, 40000000, 40000000, 40000000, 590152, 12973, 108, 36,
 )  # fmt: skip
 HOTNESS = (3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1)
+#: The tables of each sparse input, by its name.
+Inputs = Mapping[str, Sequence[int]]
+ONE_INPUT: Inputs = {"keys": tuple(range(len(ROWS)))}
 DENSE = 13
 KEYS = sum(HOTNESS)
 #: A sample in a Raw file: label, dense features and keys of 4 bytes each.
@@ -114,21 +118,26 @@ class Samples:
 
         return np.stack([0.4 * factor(a) * factor(b) for a, b in PAIRS], axis=1)
 
-    def to_memory(self, apart: bool = False) -> MemoryDataset:
-        """One sparse input "keys" of 26 slots; ``apart``: inputs "keys0" and so on, of one slot."""
+    def distinct(self, n: int) -> list[int]:
+        """Distinct keys of each table in the first ``n`` samples."""
+        begin = 1 + DENSE + np.concatenate([[0], np.cumsum(HOTNESS)])
+        parts = (slice(*begin[table : table + 2]) for table in range(len(HOTNESS)))
+        return [len(np.unique(self.records[:n, part])) for part in parts]
+
+    def to_memory(self, inputs: Inputs = ONE_INPUT) -> MemoryDataset:
+        """The sparse inputs, a slot a table."""
         n = len(self.records)
-        starts = np.concatenate([[0], np.cumsum(HOTNESS)[:-1]])
         keys = self.records[:, 1 + DENSE :].astype(np.int64)
         dense = self.records[:, 1 : 1 + DENSE].view(np.float32)
-        if apart:
-            found = {}
-            for table, (start, hot) in enumerate(zip(starts, HOTNESS, strict=True)):
-                offsets = np.arange(0, n * hot + 1, hot, dtype=np.uint64)
-                found[f"keys{table}"] = (keys[:, start : start + hot].reshape(-1), offsets)
-            return from_arrays(self.label, dense, found)
-        of_slots = (np.arange(n)[:, None] * KEYS + starts).reshape(-1)
-        of_slots = np.append(of_slots, n * KEYS).astype(np.uint64)
-        return from_arrays(self.label, dense, {"keys": (keys.reshape(-1), of_slots)})
+        begin = np.concatenate([[0], np.cumsum(HOTNESS)])
+        found = {}
+        for name, tables in inputs.items():
+            columns = [np.arange(begin[table], begin[table + 1]) for table in tables]
+            starts = np.cumsum([0, *(len(each) for each in columns)])
+            offsets = (np.arange(n)[:, None] * starts[-1] + starts[:-1]).reshape(-1)
+            offsets = np.append(offsets, n * starts[-1]).astype(np.uint64)
+            found[name] = (keys[:, np.concatenate(columns)].reshape(-1), offsets)
+        return from_arrays(self.label, dense, found)
 
     def write_raw(self, path: Path) -> None:
         """As records of RECORD_BYTES, appended to a file."""

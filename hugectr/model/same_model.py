@@ -21,6 +21,7 @@ _OF_A_PROCESS = ("model_name", "use_cuda_graph", "use_algorithm_search", "seed")
 _OF_A_MACHINE = "memory_"
 #: Variables of the environment that decide what devices say to each other, and in which order.
 _VARIABLES = (
+    "HUGECTR_BEHIND_BYTES",
     "HUGECTR_BUCKET_BYTES",
     "HUGECTR_FORWARD_BESIDE",
     "HUGECTR_FUSE",

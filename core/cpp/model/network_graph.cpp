@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/model/network_graph.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/cpp/base/random.hpp"
@@ -222,15 +223,13 @@ void NetworkGraph::exchange_while_backward(StepSchedule& schedule) const {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     places.push_back({parameters_[i].name + "@grad", layout_.offsets()[i]});
   }
-  std::vector<std::string> of_tables;
-  for (const NetworkInput& input : inputs_) {
-    if (!input.needs_gradient || !schedule.has(input.name + "@grad")) continue;
-    for (std::size_t m = 0; m < options_.micro_batches; ++m) {
-      const std::string name = input.name + "@grad";
-      of_tables.push_back(options_.micro_batches == 1 ? name : name_in_micro_batch(name, m));
-    }
-  }
-  bucket_wgrad(schedule, names::kWgrad, places, bucket_bytes_wanted(), of_tables);
+  const bool tables_learn =
+      std::any_of(inputs_.begin(), inputs_.end(), [&](const NetworkInput& input) {
+        return input.needs_gradient && schedule.has(input.name + "@grad");
+      });
+  // Where gradients are multiplied by a factor of the step, tables wait for all sums.
+  const std::size_t behind = tables_learn && !unscales() ? behind_bytes_wanted() : 0;
+  bucket_wgrad(schedule, names::kWgrad, places, bucket_bytes_wanted(), behind);
 }
 
 void NetworkGraph::append_regularizers(StepSchedule& schedule) {

@@ -35,15 +35,16 @@ struct Bucket {
   GradientSum sum = GradientSum::Beside;
 };
 
-/// Those that come no sooner than `travel`, in the order of the lane, unless they are too large.
-void put_last_behind(std::vector<Bucket>& buckets, std::size_t travel, std::size_t records) {
-  const auto late = std::find_if(buckets.begin(), buckets.end(),
-                                 [&](const Bucket& bucket) { return bucket.after >= travel; });
-  if (late == buckets.end() || late->last * sizeof(float) > kMostBehind) return;
-  for (auto bucket = late; bucket != buckets.end(); ++bucket) {
-    bucket->sum = GradientSum::Behind;
-    bucket->after = records;
+/// Elements at the beginning of the buffer whose sum comes behind backward: whole parameters.
+std::size_t elements_behind(const std::vector<GradientPlace>& places, std::size_t size,
+                            std::size_t bytes) {
+  const std::size_t most = bytes / sizeof(float);
+  if (size <= most) return size;
+  std::size_t behind = 0;
+  for (const GradientPlace& place : places) {
+    if (place.offset <= most) behind = std::max(behind, place.offset);
   }
+  return behind;
 }
 
 }  // namespace
@@ -52,9 +53,13 @@ std::size_t bucket_bytes_wanted() {
   return bytes_variable("HUGECTR_BUCKET_BYTES", std::size_t{4} << 20);
 }
 
+std::size_t behind_bytes_wanted() {
+  return bytes_variable("HUGECTR_BEHIND_BYTES", std::size_t{64} << 20);
+}
+
 void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
                   const std::vector<GradientPlace>& places, std::size_t bucket_bytes,
-                  const std::vector<std::string>& first) {
+                  std::size_t behind_bytes) {
   const int flat = schedule.id(wgrad);
   const std::size_t size = num_elements(schedule.ref(flat).shape);
   const std::map<int, std::size_t> after = written_after(schedule);
@@ -63,6 +68,7 @@ void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
     return found == after.end() ? 0 : found->second;
   };
 
+  const std::size_t behind = elements_behind(places, size, behind_bytes);
   std::vector<Bucket> buckets;
   Bucket open{size, size, when(flat)};
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
@@ -73,18 +79,17 @@ void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
       open.after = std::max(open.after, when(schedule.id(place->name)));
     }
     const bool all = std::next(place) == places.rend();
-    if (!all && (open.last - open.first) * sizeof(float) < bucket_bytes) continue;
     if (all) open.first = 0;
+    const bool full = (open.last - open.first) * sizeof(float) >= bucket_bytes;
+    if (!all && open.first != behind && (!full || open.first < behind)) continue;
     buckets.push_back(open);
     // The lane runs in order: a sum can not come before the one of the bucket before.
     open = {open.first, open.first, open.after};
   }
-  std::size_t travel = 0;
-  for (const std::string& name : first) {
-    const int id = schedule.id(name), base = schedule.tensors()[static_cast<std::size_t>(id)].base;
-    travel = std::max({travel, when(id), base < 0 ? 0 : when(base)});
+  if (behind > 0) {
+    buckets.back().after = schedule.records().size();
+    buckets.back().sum = GradientSum::Behind;
   }
-  if (travel > 0) put_last_behind(buckets, travel, schedule.records().size());
 
   std::vector<OpRecord> records;
   auto bucket = buckets.begin();

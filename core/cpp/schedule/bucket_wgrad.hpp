@@ -20,8 +20,10 @@ struct GradientPlace {
   std::size_t offset = 0;  ///< first element in the flat buffer
 };
 
-/// Sums of more bytes stay on the lane: they are worth more beside what backward has left.
-inline constexpr std::size_t kMostBehind = std::size_t{32} << 20;
+/// Bytes of gradients that are summed behind backward where tables are updated beside the step: 64
+/// MiB, whose sum takes as long as such an update; or HUGECTR_BEHIND_BYTES. Throws InvalidArgument
+/// for a variable that is no positive number.
+HCTR_API std::size_t behind_bytes_wanted();
 
 /// Sums the flat gradient `wgrad` over devices in buckets, each as soon as backward has written it:
 /// an all_reduce record on the exchange lane follows the last record of the phases up to Backward
@@ -30,11 +32,12 @@ inline constexpr std::size_t kMostBehind = std::size_t{32} << 20;
 /// and cover it; a gradient that no record writes counts as written from the start. Runs last: on
 /// records in their final order.
 ///
-/// `first`: gradients of tables, which travel on the lane as soon as they are there. Sums that come
-/// no sooner are the last of Backward, on the step's own stream (GradientSum::Behind): the update
-/// of the tables, which others wait for longer, does not stand behind them.
+/// The parameters that backward writes last, of up to `behind_bytes` in all, are one bucket, which
+/// is summed on the step's own stream when the gradients of tables have travelled
+/// (GradientSum::Behind). There it runs beside the tables' update, which needs memory and no link;
+/// beside backward it would take multiprocessors from products that are cut for all of them.
 HCTR_API void bucket_wgrad(StepSchedule& schedule, const std::string& wgrad,
                            const std::vector<GradientPlace>& places, std::size_t bucket_bytes,
-                           const std::vector<std::string>& first = {});
+                           std::size_t behind_bytes = 0);
 
 }  // namespace hugectr

@@ -57,7 +57,10 @@ void CapturedRange::run(const std::function<void()>& completed,
 
 void CapturedRange::submit(const Piece& piece) const {
   if (piece.sum == GradientSum::Beside) return lane_->submit(*context_.stream, piece.records);
-  if (piece.sum == GradientSum::Behind && !lane_->used()) return;
+  if (piece.sum == GradientSum::Behind) {
+    if (!lane_->used()) return;
+    lane_->join(*context_.stream);
+  }
   for (const OpRecord& record : piece.records) {
     if (OpTimeline* const timeline = context_.stream->timeline()) timeline->set_layer(record.layer);
     record.op.run_prepared(context_);

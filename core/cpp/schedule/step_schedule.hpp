@@ -47,7 +47,8 @@ inline std::size_t memory_elements(const ScheduleTensor& tensor) {
 enum class GradientSum {
   None,    ///< it is none
   Beside,  ///< on the exchange lane, while backward goes on
-  Behind,  ///< on the step's own stream, while the lane has gradients of tables and their update
+  Behind,  ///< on the step's own stream, when the lane has sent gradients of tables: beside their
+           ///< update
 };
 
 struct OpRecord {

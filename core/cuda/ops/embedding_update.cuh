@@ -134,6 +134,22 @@ inline const float* unscale_of(const TensorRef& unscale) {
   return unscale.empty() ? nullptr : unscale.ptr<float>();
 }
 
+// From so many possible runs on, long ones are listed first: their sums, which read what caches
+// hold, fill what the short ones leave of the device at their end.
+inline constexpr std::size_t kManyRuns = std::size_t{1} << 18;
+
+static __global__ void list_long_runs_kernel(Runs runs, LongRuns long_runs,
+                                             LongRunCounters* others) {
+  const std::size_t count = runs.size();
+  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
+  const std::size_t first = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (first == 0) *others = {};
+  for (std::size_t i = first; i < count; i += step) {
+    const Run run = runs.at(i, count);
+    if (run.end - run.begin > kChunk) long_runs.add(i, run);
+  }
+}
+
 // What all kernels of an update take.
 template <class T, class Weight>
 struct TableUpdate {
@@ -141,6 +157,9 @@ struct TableUpdate {
   BucketGradients<T> gradients;
   Table<Weight> table;
   LongRuns long_runs;
+  /// Where they are listed before the short ones are summed: what the kernel of those, which is one
+  /// for both ways, lists once more and nobody reads. Else empty.
+  LongRuns listed_again;
   const float* unscale;
   std::size_t max_runs, max_long_runs, max_chunks;
 };
@@ -151,14 +170,26 @@ void update_rows(const OpContext& context, const TableUpdate<T, float>& u,
   using DeviceRule = DeviceRowRule<Rule>;
   const char* name = EmbeddingUpdate::kName;
   const dim3 block = row_block<W>(u.table.d), fold_block = row_block<W>(u.table.d, kFoldThreads<W>);
+  const bool apart = u.listed_again.counters != nullptr;
+  if (apart) {
+    launch(context, name, dim3(grid_for(u.max_runs, kThreads)), dim3(kThreads), 0,
+           &list_long_runs_kernel, u.runs, u.long_runs, u.listed_again.counters);
+  }
+  Branches branches(context, apart ? 2 : 1);
+  const OpContext beside = branches.context(1);
+  const auto update_long = [&] {
+    if (u.max_long_runs == 0) return;
+    launch(beside, name, dim3(grid_for(u.max_chunks, block.y)), block, 0,
+           &sum_chunks_kernel<W, T, false>, u.long_runs, u.gradients);
+    launch(beside, name, dim3(grid_for(u.max_long_runs, fold_block.y)), fold_block, 0,
+           &update_long_runs_kernel<W, DeviceRule>, u.long_runs, u.table, rule, u.unscale);
+  };
+  if (apart) update_long();
   launch(context, name, dim3(grid_for(u.max_runs, block.y)), block, 0,
-         &update_short_runs_kernel<W, T, DeviceRule>, u.runs, u.gradients, u.table, u.long_runs,
-         rule, u.unscale);
-  if (u.max_long_runs == 0) return;
-  launch(context, name, dim3(grid_for(u.max_chunks, block.y)), block, 0,
-         &sum_chunks_kernel<W, T, false>, u.long_runs, u.gradients);
-  launch(context, name, dim3(grid_for(u.max_long_runs, fold_block.y)), fold_block, 0,
-         &update_long_runs_kernel<W, DeviceRule>, u.long_runs, u.table, rule, u.unscale);
+         &update_short_runs_kernel<W, T, DeviceRule>, u.runs, u.gradients, u.table,
+         apart ? u.listed_again : u.long_runs, rule, u.unscale);
+  if (!apart) update_long();
+  branches.join();
 }
 
 template <int W, int kPacks, class T, class Weight, class Rule>
@@ -187,6 +218,8 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
 
   ScratchParts parts;
   const LongRunMemory memory(parts, in_long_runs(op), d);
+  const bool apart = !RowWise<Rule> && memory.max_runs > 0 && max_runs >= kManyRuns;
+  const LongRunMemory again(parts, apart ? in_long_runs(op) : 0, 0);
   const std::size_t rate_at = parts.add<float>(1);
   const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
   std::size_t rows_at = 0;
@@ -200,6 +233,7 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
       .gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
       .table = table_of<Weight>(op),
       .long_runs = memory.in(scratch),
+      .listed_again = apart ? again.in(scratch) : LongRuns{},
       .unscale = unscale_of(op.unscale),
       .max_runs = max_runs,
       .max_long_runs = memory.max_runs,

@@ -30,8 +30,8 @@ class BucketWgrad : public testing::Test {
     schedule_.add(phase, AddFwd{.xs = {x_, x_}, .y = schedule_.ref(name)}, name);
   }
   /// Records as text: layers, and for a sum the elements it covers.
-  std::vector<std::string> bucketed(std::size_t bytes, const std::vector<std::string>& first = {}) {
-    bucket_wgrad(schedule_, "@wgrad", places_, bytes, first);
+  std::vector<std::string> bucketed(std::size_t bytes, std::size_t behind = 0) {
+    bucket_wgrad(schedule_, "@wgrad", places_, bytes, behind);
     std::vector<std::string> result;
     for (const OpRecord& record : schedule_.records()) {
       const AllReduce* sum = record.op.get_if<AllReduce>();
@@ -98,36 +98,29 @@ TEST_F(BucketWgrad, AWriterOfTheWholeBufferCountsForAllBuckets) {
             (Lines{"y", "w3@grad", "w2@grad", "all", "sum 200 400", "sum 0 200"}));
 }
 
-TEST_F(BucketWgrad, SumsThatComeNoSoonerThanGradientsOfTablesAreLast) {
-  schedule_.add_tensor("emb@grad", {kSize});
-  for (const char* name : {"w3@grad", "w2@grad", "emb@grad", "w1@grad", "w0@grad"}) {
+TEST_F(BucketWgrad, WhatBackwardWritesLastIsOneBucketBehindIt) {
+  for (const char* name : {"w3@grad", "w2@grad", "w1@grad", "w0@grad"}) {
     write(Phase::Backward, name);
   }
   write(Phase::Update, "y");
-  StepSchedule same = schedule_;
-  EXPECT_EQ(bucketed(100 * sizeof(float), {"emb@grad"}),
-            (Lines{"y", "w3@grad", "sum 300 400", "w2@grad", "sum 200 300", "emb@grad", "w1@grad",
-                   "w0@grad", "sum 100 200 behind", "sum 0 100 behind", "y"}));
-  // A bucket that is full when the gradients of tables are goes behind them, too.
-  schedule_ = same;
-  std::swap(schedule_.records()[2], schedule_.records()[3]);
-  EXPECT_EQ(bucketed(200 * sizeof(float), {"emb@grad"}),
-            (Lines{"y", "w3@grad", "emb@grad", "w2@grad", "w1@grad", "w0@grad",
-                   "sum 200 400 behind", "sum 0 200 behind", "y"}));
-}
-
-TEST_F(BucketWgrad, LargeSumsStayBesideWhatBackwardHasLeft) {
-  const std::size_t large = kMostBehind / sizeof(float);
-  schedule_.add_tensor("large", {large + kSize}, TensorRole::External);
-  for (const char* name : {"emb@grad", "v0@grad", "v1@grad"}) {
-    schedule_.add_tensor(name, {name[0] == 'v' && name[1] == '0' ? large : kSize});
-  }
-  places_ = {{"v0@grad", 0}, {"v1@grad", large}};
-  for (const char* name : {"emb@grad", "v1@grad", "v0@grad"}) write(Phase::Backward, name);
-  bucket_wgrad(schedule_, "large", places_, 1, {"emb@grad"});
-  for (const OpRecord& record : schedule_.records()) {
-    EXPECT_NE(record.sum, GradientSum::Behind) << record.layer;
-  }
+  const StepSchedule same = schedule_;
+  const auto with = [&](std::size_t bytes, std::size_t behind) {
+    schedule_ = same;
+    return bucketed(bytes * sizeof(float), behind * sizeof(float));
+  };
+  const Lines two = {"y",       "w3@grad", "sum 300 400",      "w2@grad", "sum 200 300",
+                     "w1@grad", "w0@grad", "sum 0 200 behind", "y"};
+  EXPECT_EQ(with(100, 200), two);
+  EXPECT_EQ(with(100, 299), two);  // whole parameters
+  EXPECT_EQ(with(1000, 200), (Lines{"y", "w3@grad", "w2@grad", "sum 200 400", "w1@grad", "w0@grad",
+                                    "sum 0 200 behind", "y"}));
+  EXPECT_EQ(with(100, 400),
+            (Lines{"y", "w3@grad", "w2@grad", "w1@grad", "w0@grad", "sum 0 400 behind", "y"}));
+  // A bucket ends where those behind begin, however little it has.
+  EXPECT_EQ(with(300, 300), (Lines{"y", "w3@grad", "sum 300 400", "w2@grad", "w1@grad", "w0@grad",
+                                   "sum 0 300 behind", "y"}));
+  EXPECT_EQ(with(400, 99),
+            (Lines{"y", "w3@grad", "w2@grad", "w1@grad", "w0@grad", "sum 0 400", "y"}));
 }
 
 TEST_F(BucketWgrad, PlacesOutOfOrderAreRefused) {

@@ -179,6 +179,13 @@ TEST_F(NotedLane, SumsBehindRunInTheStepWhereTheLaneIsUsed) {
   lane_.join(step_);
   EXPECT_EQ(notes_, std::vector<std::string>(5, "step runs"));
   notes_.clear();
+  lane_.submit(step_, [&] { side_.submit([] {}); });  // gradients of tables go first
+  notes_.clear();
+  EXPECT_EQ(run(range, 1.0f), 16.0f);
+  EXPECT_EQ(notes_, (std::vector<std::string>{"step runs", "step runs", "step waits", "step runs",
+                                              "step runs", "step runs"}));
+  lane_.join(step_);
+  notes_.clear();
   lane_.set_used(false);
   EXPECT_EQ(run(range, 1.0f), 16.0f);
   EXPECT_EQ(notes_, std::vector<std::string>(4, "step runs"));
