@@ -22,9 +22,9 @@ SETTINGS = {
 SAMPLES, SLOTS, ROWS, STEP = 700, 3, 400, 5
 
 
-def batch_rows(rng):
+def batch_rows(rng, samples=SAMPLES, table_rows=ROWS):
     """Rows of one key a bucket: two of many occurrences, one of a few chunks, others of few."""
-    rows = rng.integers(4, ROWS, SAMPLES * SLOTS)
+    rows = rng.integers(4, table_rows, samples * SLOTS)
     hot = rng.random(rows.size)
     rows[hot < 0.5] = 1  # about 1050
     rows[(hot >= 0.5) & (hot < 0.53)] = 2  # about 63
@@ -35,16 +35,16 @@ def batch_rows(rng):
 class Table:
     """A table, a batch of it, and what one update must make of them."""
 
-    def __init__(self, rng, name, d, real, pad=0):
+    def __init__(self, rng, name, d, real, pad=0, samples=SAMPLES, table_rows=ROWS):
         self.name, self.real = name, real
-        self.rows = batch_rows(rng)
-        self.weights = rng.standard_normal((ROWS, d)).astype(np.float32)
+        self.rows = batch_rows(rng, samples, table_rows)
+        self.weights = rng.standard_normal((table_rows, d)).astype(np.float32)
         self.states = [
-            rng.uniform(0.1, 1.0, state_shape(name, (ROWS, d))).astype(np.float32)
+            rng.uniform(0.1, 1.0, state_shape(name, (table_rows, d))).astype(np.float32)
             for _ in range(STATES[name])
         ]
         self.scale = rng.random(self.rows.size).astype(np.float32)
-        self.gradient = strided(real, rng.standard_normal((SAMPLES, SLOTS, d)), pad)
+        self.gradient = strided(real, rng.standard_normal((samples, SLOTS, d)), pad)
 
     def sums(self):
         """Gradient of each touched row in float64, from the rounded gradients."""
@@ -118,6 +118,18 @@ def test_embedding_update_applies_the_rule(rng, assert_close, name, d, real, uns
     table = Table(rng, name, d, real)
     wanted = table.expected(1.0 if unscale is None else unscale)
     table.update(unscale)
+    for found, w in zip([table.weights, *table.states], wanted, strict=True):
+        assert_close(found, w)
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize("name", ["AdaGrad"])
+def test_embedding_update_of_so_many_rows_that_long_runs_go_first(rng, assert_close, name, real):
+    """From 2^18 distinct rows on a GPU sums the long runs beside the others."""
+    table = Table(rng, name, 8, real, samples=500_000, table_rows=600_000)
+    assert np.unique(table.rows).size > 1 << 18
+    wanted = table.expected(0.5)
+    table.update(0.5)
     for found, w in zip([table.weights, *table.states], wanted, strict=True):
         assert_close(found, w)
 
