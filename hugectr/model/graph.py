@@ -295,7 +295,7 @@ class Graph:
             if placement is None or placement.kind != "one_device":
                 continue
             # What travels of a sample: work of a device grows with it.
-            work[name] = float(self._slots(table) * table.embedding_vec_size)
+            work[name] = float(self.slots_of(table) * table.embedding_vec_size)
             if placement.device is not None:
                 given[name] = placement.device
         return spread(work, given, self.solver.num_devices)
@@ -307,7 +307,7 @@ class Graph:
             return None  # a Hybrid without frequent keys, or on one device: by key
         return table.placement_of_type
 
-    def _slots(self, embedding: SparseEmbedding) -> int:
+    def slots_of(self, embedding: SparseEmbedding) -> int:
         assert self.input is not None, "tables come after it"
         params = [self.input.sparse_param(name) for name in embedding.bottom_names]
         return sum(param.slot_num for param in params if param is not None)
@@ -322,7 +322,7 @@ class Graph:
             spec["placement_device"] = devices.get(name, placement.device or 0)
             spec["frequent"] = self._frequent.get(name, placement.frequent or [])
         if placement is not None and self._plan_of(embedding).placement is not None:
-            rows = rows_of_plan(embedding, placement.kind, self.solver, self._slots(embedding))
+            rows = rows_of_plan(embedding, placement.kind, self.solver, self.slots_of(embedding))
             spec |= {"workspace_size_per_gpu_in_mb": 0, "max_vocabulary_size_per_gpu": rows}
         spec["exchange"] = self.exchange_of(embedding)
         spec["wire"] = embedding.wire or self.solver.wire or "own"

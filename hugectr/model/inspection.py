@@ -148,7 +148,7 @@ class Inspection:
         entries, tables, ops, lacking = _core.footprint(
             graph.solver.to_spec(), reader, spec, counts
         )
-        warnings = few_on_disks(disks_of(spec["embeddings"], graph.solver.vvgpu))
+        warnings = few_on_disks(disks_of(graph, spec["embeddings"]))
         memory = MemoryPlan.of(entries, tables, lacking, warnings)
         work = tuple(work_of(ops))
         fit = take_memory(memory) if check_bool("plan: fits", fits) else None

@@ -18,7 +18,7 @@ from hugectr.data.inspect_columns import RawShape
 from hugectr.model.calibration import Keys, frequent_keys
 from hugectr.model.network_time import network_seconds
 from hugectr.model.planned import Planned, placement_of, say_what_differs
-from hugectr.model.table_memory import memory_of_tables
+from hugectr.model.table_memory import budgets_of_tables
 from hugectr.plan.job import Choice, Job
 from hugectr.plan.machine import Machine, machine_named, read_machine
 from hugectr.plan.placements import PlacementPlan
@@ -291,7 +291,7 @@ def _load(
 
 def _tiers(graph: Graph) -> list[Tiers | None]:
     """Of each table; None where all its rows are in the devices' memory."""
-    sizes = memory_of_tables(graph, [table.to_spec() for table in graph.embeddings])
+    sizes = budgets_of_tables(graph, [table.to_spec() for table in graph.embeddings])
     found: list[Tiers | None] = []
     for size in sizes:
         device = size.get("memory_device")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hugectr.plan.disk_room import DiskBudget
+from hugectr.plan.table_load import column_devices
+from hugectr.spec.memory import each_of
 from hugectr.spec.optimizer import state_widths
 from hugectr.spec.shared_memory import Claim, shared
 
@@ -20,13 +22,30 @@ _BESIDE_PLACE, _BESIDE_ROW = 8, 32
 
 
 def memory_of_tables(graph: Graph, tables: Sequence[EmbeddingSpec]) -> list[EmbeddingSpec]:
-    """Of each table its own Memory, or its share of the solver's; empty without one.
+    """Of each table its own Memory, or its share of the solver's, as one device that has rows of it
+    takes them; empty without one.
 
     Parameters
     ----------
     graph : Graph
     tables : sequence of dict
-        The tables without it, which say how many rows a device may hold.
+        The tables without it: where they lie, and how many rows a device may hold.
+    """
+    return [
+        each_of(budget, _holders(graph, embedding, table))
+        for budget, embedding, table in zip(
+            budgets_of_tables(graph, tables), graph.embeddings, tables, strict=True
+        )
+    ]
+
+
+def budgets_of_tables(graph: Graph, tables: Sequence[EmbeddingSpec]) -> list[EmbeddingSpec]:
+    """The same with host memory and disk of a process, whichever of its devices have rows.
+
+    Parameters
+    ----------
+    graph : Graph
+    tables : sequence of dict
     """
     solver = graph.solver
     device, ids = solver.resolved_device(), solver.vvgpu
@@ -43,22 +62,32 @@ def memory_of_tables(graph: Graph, tables: Sequence[EmbeddingSpec]) -> list[Embe
     return specs
 
 
-def disks_of(tables: Sequence[EmbeddingSpec], ids: list[list[int]]) -> list[DiskBudget]:
+def disks_of(graph: Graph, tables: Sequence[EmbeddingSpec]) -> list[DiskBudget]:
     """What rows of a process may take on disks.
 
     Parameters
     ----------
+    graph : Graph
     tables : sequence of dict
-        With their memory.
-    ids : list of list of int
-        Devices of each process.
     """
-    devices = max(len(process) for process in ids)
     return [
-        DiskBudget(table["name"], folder, devices * table["memory_disk"])
-        for table in tables
-        if (folder := table.get("memory_disk_folder")) is not None
+        DiskBudget(table["name"], folder, budget["memory_disk"])
+        for table, budget in zip(tables, budgets_of_tables(graph, tables), strict=True)
+        if (folder := budget.get("memory_disk_folder")) is not None
     ]
+
+
+def _holders(graph: Graph, embedding: SparseEmbedding, table: EmbeddingSpec) -> int:
+    """Devices of a process that have rows of a table, at most."""
+    near = max(len(process) for process in graph.solver.vvgpu)
+    kind = table["placement"] or ("by_slot" if embedding.is_localized else "by_key")
+    if kind == "one_device":
+        return 1
+    if kind == "by_slot":
+        return min(near, graph.slots_of(embedding))
+    if kind == "by_column":
+        return column_devices(table["embedding_vec_size"], near - table["placement_device"] % near)
+    return near
 
 
 def _claim(graph: Graph, table: SparseEmbedding, spec: EmbeddingSpec) -> Claim:
@@ -71,4 +100,5 @@ def _claim(graph: Graph, table: SparseEmbedding, spec: EmbeddingSpec) -> Claim:
     row = 4 * (width + sum(state_widths(optimizer, width)))
     megabytes = spec["workspace_size_per_gpu_in_mb"]
     rows = megabytes * 1024**2 // (4 * width) or spec["max_vocabulary_size_per_gpu"]
-    return Claim(max(1, keys) * (row + _BESIDE_PLACE), rows * (row + _BESIDE_ROW) if rows else None)
+    most = rows * (row + _BESIDE_ROW) if rows else None
+    return Claim(max(1, keys) * (row + _BESIDE_PLACE), most, _holders(graph, table, spec))

@@ -239,7 +239,7 @@ class CostModel:
         n = self.job.devices
         if asks(t, choice):
             self._ask(t, out)
-        self._rows.lay(t, out, held, slice(None), 1 / n, keys=1 / n)
+        self._rows.lay(t, out, held, slice(None), n, 1 / n, keys=1 / n)
         rows, own = distinct_rows(t, self.job)
         # Every device has a sum of every bucket.
         sums = self.job.batch * t.slots * (n - 1) / n
@@ -275,7 +275,7 @@ class CostModel:
                 continue
             part = slots / t.slots
             if part:
-                self._rows.lay(t, out, held, at, part, keys=part)
+                self._rows.lay(t, out, held, at, min(n, t.slots), part, keys=part)
             sent = self.job.batch * (n - 1) / n * slots
             come = self.job.batch / n * (t.slots - slots)
             rows_sent, rows_come = own * (n - 1) * part, own * (1 - part)
@@ -295,7 +295,7 @@ class CostModel:
     def _one_device(self, t: TableLoad, choice: Choice, out: Array, held: Held) -> None:
         n, r = self.job.devices, choice.device
         rows, own = distinct_rows(t, self.job)
-        self._rows.lay(t, out, held, r)
+        self._rows.lay(t, out, held, r, 1)
         if n == 1:
             self._work(t, out[:, r], 1.0, 1.0, rows)
             return
@@ -317,7 +317,7 @@ class CostModel:
     def _replicated(self, t: TableLoad, _: Choice, out: Array, held: Held) -> None:
         n, machine = self.job.devices, self.job.machine
         rows, own = distinct_rows(t, self.job)
-        self._rows.lay(t, out, held, slice(None), keys=1 / n)
+        self._rows.lay(t, out, held, slice(None), n, keys=1 / n)
         self._work(t, out, 1 / n, 1.0, rows, of_own_samples=True)
         if n == 1:
             return
@@ -372,5 +372,5 @@ class CostModel:
             sent = block / holders * (n - 1) if at is have else 0.0
             peers = max(come, sent) / (block / holders)
             self._send(out, at, (sent, sent), (come, come), peers, as_rows=False)
-        self._rows.lay(t, out, held, have, width=1 / holders)
+        self._rows.lay(t, out, held, have, holders, width=1 / holders)
         self._work(t, out[:, have], 1.0, 1 / holders, rows)

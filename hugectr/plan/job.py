@@ -18,12 +18,12 @@ class Job:
     batch: int
     machine: Machine
     made: str = "float32"  #: one of ``NUMBER_BYTES``
-    near: int = 0  #: devices of the first process, among which columns are dealt; 0: all
+    near: int = 0  #: devices of the first process, which share its memory; 0: all
     dense: float = 0.0  #: seconds of the dense network, beside which batches are planned too
 
     @property
     def column_devices(self) -> int:
-        """Among which columns may be dealt."""
+        """Of a process, among which columns may be dealt."""
         return min(self.near or self.devices, self.devices)
 
     def columns_from(self, first: int) -> int:

@@ -41,15 +41,18 @@ class LaidRows:
         out: Array,
         held: Held,
         at: int | slice,
+        holders: int,
         part: float = 1.0,
         width: float = 1.0,
         keys: float = 1.0,
     ) -> None:
         """Rows of devices that have this part of them all and so many columns; they look up `keys`
-        of a batch's."""
+        of a batch's. `holders`: all that have rows of the table."""
         rows, record = part * t.rows, width * t.record_bytes
         held.device[at] += INDEX * rows
         tiers, machine = t.tiers, self._job.machine
+        if tiers is not None:
+            tiers = tiers.each_of(min(holders, self._job.column_devices))
         places = rows if tiers is None else tiers.places(record)
         if tiers is None or places >= rows:
             held.device[at] += rows * record

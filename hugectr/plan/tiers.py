@@ -32,13 +32,18 @@ class Tiers:
     device : int
         Bytes of each device for places of rows; 0: none, rows are read and written in host memory.
     host, disk : int or None
-        Bytes that rows of a device may take in host memory and on a disk; None: no bound of host
-        memory, and no disk.
+        Bytes that rows of a process may take in host memory and on a disk, which its devices that
+        have rows share; None: no bound of host memory, and no disk.
     """
 
     device: int
     host: int | None = None
     disk: int | None = None
+
+    def each_of(self, holders: int) -> Tiers:
+        """Those of each device where so many of a process have rows."""
+        host = None if self.host is None else self.host // holders
+        return Tiers(self.device, host, None if self.disk is None else self.disk // holders)
 
     def places(self, record: float) -> float:
         """Rows of so many bytes that a device has places for."""

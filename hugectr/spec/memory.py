@@ -126,7 +126,8 @@ class Memory:
             raise rejected("Memory: device", None, allowed)
 
     def to_spec(self, device: str, ids: list[list[int]]) -> EmbeddingSpec:
-        """Its part of a table as the core reads it.
+        """Its part of a table as the core reads it, but for host memory and disk: the core takes
+        those of a device, here they are of a process (``each_of``).
 
         Parameters
         ----------
@@ -136,27 +137,36 @@ class Memory:
             Those of each process.
         """
         spec: EmbeddingSpec = {}
-        most = max(len(process) for process in ids)  # devices that share a process's memory
         if self.device is not None:
             whole = 0
             if isinstance(self.device, str) and self.device.endswith("%"):
                 # Virtual devices share the machine's memory.
-                parts = most if device == "cpu" else 1
+                parts = max(len(process) for process in ids) if device == "cpu" else 1
                 whole = _core.device_memory(device, ids[0][0]) // parts
             spec["memory_device"] = bytes_of(self.device, whole)
         if self.host is not None:
-            spec["memory_host"] = bytes_of(self.host, _core.device_memory("cpu", 0)) // most
+            spec["memory_host"] = bytes_of(self.host, _core.device_memory("cpu", 0))
         if self.disk is not None:
             folder, size = split_disk(self.disk)
             # As it is now: a program may change its working folder later.
             spec["memory_disk_folder"] = os.path.abspath(folder)
-            spec["memory_disk"] = bytes_of(size, 0) // most
+            spec["memory_disk"] = bytes_of(size, 0)
         return spec
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in a graph file."""
         given = {"device": self.device, "host": self.host, "disk": self.disk}
         return {name: size for name, size in given.items() if size is not None}
+
+
+def each_of(spec: EmbeddingSpec, holders: int) -> EmbeddingSpec:
+    """What ``Memory.to_spec`` makes, of each device where so many of a process have rows."""
+    found = spec.copy()
+    if (host := spec.get("memory_host")) is not None:
+        found["memory_host"] = host // holders
+    if (disk := spec.get("memory_disk")) is not None:
+        found["memory_disk"] = disk // holders
+    return found
 
 
 def check_memory(name: str, value: Any) -> Memory | None:

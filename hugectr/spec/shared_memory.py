@@ -24,10 +24,13 @@ class Claim:
     most : int or None
         Bytes of all rows that a device may hold of it, with what a place takes beside its row;
         None: there is no bound.
+    holders : int
+        Devices of a process that may hold as many.
     """
 
     weight: int
     most: int | None
+    holders: int = 1
 
 
 def shares_of(budget: int, weights: Sequence[int], most: Sequence[int | None]) -> list[int]:
@@ -95,7 +98,9 @@ def shared(whole: EmbeddingSpec, claims: Sequence[Claim]) -> list[EmbeddingSpec]
     # A cache over a disk holds twice what the tier above it has places for.
     times = 2 if "memory_disk" in whole else 1
     bounds = [claim.most for claim in claims]
-    on_host = [None if bound is None else times * bound for bound in bounds]
+    on_host = [
+        None if claim.most is None else times * claim.most * claim.holders for claim in claims
+    ]
     if "memory_device" in whole:
         for spec, share in zip(specs, deal(whole["memory_device"], bounds), strict=True):
             spec["memory_device"] = share

@@ -103,6 +103,15 @@ void say_few_places(const SparseEmbeddingHashParams& params, const Placement& pl
                            " bytes, or use a smaller batch or more devices"));
 }
 
+/// Devices of a process that have rows, at most: they share its budgets.
+std::size_t holders_of_process(const Placement& placement, std::size_t devices_of_process) {
+  std::size_t holders = 0;
+  for (std::size_t rank = 0; rank < placement.device_count(); ++rank) {
+    holders += placement.slots_of(rank) > 0;
+  }
+  return std::clamp(holders, std::size_t{1}, devices_of_process);
+}
+
 /// Says that a device is asked for more rows than it may have.
 void say_few_rows(const SparseEmbeddingHashParams& params, const Placement& placement,
                   std::size_t rank, std::size_t devices_of_process, std::size_t asked,
@@ -111,9 +120,9 @@ void say_few_rows(const SparseEmbeddingHashParams& params, const Placement& plac
   if (budget.rows == 0 || asked <= budget.rows) return;
   std::string least;
   if (const std::size_t bytes = least_memory(params, placement, rank, asked); bytes > 0) {
-    least =
-        concat("; ", params.memory.disk ? "Memory(disk=)" : "Memory(host=)",
-               " of this table has to be at least ", bytes * devices_of_process, " bytes for them");
+    least = concat("; ", params.memory.disk ? "Memory(disk=)" : "Memory(host=)",
+                   " of this table has to be at least ",
+                   bytes * holders_of_process(placement, devices_of_process), " bytes for them");
   }
   lacking.push_back(concat("table '", params.name, "': ", asked,
                            " rows were asked for on a device, which may have ", budget.rows,

@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "core/cuda/ops/embedding_sweep.cuh"
-#include "core/cuda/ops/embedding_update.cuh"
 #include "core/cuda/ops/embedding_update.hpp"
+#include "core/cuda/ops/embedding_update_many.cuh"
 
 namespace hugectr::cuda {
 namespace {

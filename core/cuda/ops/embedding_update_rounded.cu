@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cuda/ops/embedding_sweep.cuh"
-#include "core/cuda/ops/embedding_update.cuh"
 #include "core/cuda/ops/embedding_update.hpp"
+#include "core/cuda/ops/embedding_update_many.cuh"
 
 namespace hugectr::cuda {
 

@@ -40,9 +40,12 @@ def on_disk(setup, folder, places=FEW, host=3 * FEW, disk="128MB"):
 
     So few that not all fit there: nobody who looks at rows pushes them to the disk.
     """
+    holders = setup.devices  # which share the budget of the process
+    if setup.embedding.startswith("Localized"):
+        holders = min(holders, SLOTS)
     memory = hugectr.Memory(
         device=places * bytes_of_places(setup, 8),
-        host=setup.devices * host * bytes_of_places(setup, 20),
+        host=holders * host * bytes_of_places(setup, 20),
         disk=f"{folder}:{disk}",
     )
     return dataclasses.replace(setup, more=setup.more | {"memory": memory})
@@ -293,7 +296,7 @@ def test_a_folder_with_a_colon_and_a_share_of_each_device():
     memory = hugectr.Memory(device=1, host=4, disk="a:b:2KB")
     spec = memory.to_spec("cpu", [[0, 1]])
     assert spec["memory_disk_folder"] == os.path.abspath("a:b")
-    assert spec["memory_disk"] == 1000
+    assert spec["memory_disk"] == 2000  # of a process
 
 
 def test_a_program_may_change_its_folder(tmp_path, monkeypatch):

@@ -51,6 +51,29 @@ def test_the_smallest_budget_that_is_named_is_enough():
     assert all(model.train() for _ in range(16))
 
 
+@pytest.mark.parametrize("below", ["host", "disk"])
+def test_a_table_on_one_device_has_the_whole_budget(below, tmp_path):
+    """Of its process, however many devices that has; copies on both have a half each."""
+
+    def made(placement, size):
+        memory = hugectr.Memory(device="80KB", host=size)
+        if below == "disk":
+            memory = hugectr.Memory(device="80KB", host="400KB", disk=f"{tmp_path}:{size}B")
+        return make_model(memory, placement=placement, max_vocabulary_size_per_gpu=0)
+
+    rows, least = {"items": 40_000}, {}
+    for placement in ("one_device", "replicated"):
+        said = made(placement, 4 * 10**6).plan(rows).memory.lacking[0]
+        assert "'items': 40000 rows were asked for on a device" in said
+        least[placement] = int(re.search(r"has to be at least (\d+) bytes", said)[1])
+        assert made(placement, least[placement]).plan(rows).memory.lacking == ()
+        assert made(placement, least[placement] // 2).plan(rows).memory.lacking != ()
+    assert least["replicated"] == 2 * least["one_device"]
+    model = made("one_device", least["one_device"])
+    model.compile()
+    assert all(model.train() for _ in range(3))
+
+
 def test_a_plan_says_which_places_are_too_few():
     plan = make_model(hugectr.Memory(device="1KB")).plan({"items": 4000}, fits=True)
     said = plan.memory.lacking[0]

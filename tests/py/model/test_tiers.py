@@ -265,7 +265,7 @@ def test_percentages_are_of_what_there_is():
     whole = hugectr._core.device_memory("cpu", 0)
     spec = hugectr.Memory(device="50%", host="10%").to_spec("cpu", [[0, 1]])
     assert spec["memory_device"] == whole // 2 // 2
-    assert spec["memory_host"] == int(whole / 10) // 2
+    assert spec["memory_host"] == int(whole / 10)
 
 
 def test_every_row_in_every_step_is_refused_with_the_way_out():

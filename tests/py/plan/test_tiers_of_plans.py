@@ -144,6 +144,28 @@ def test_host_memory_is_that_of_a_process():
     assert "process 0's host memory lacks" in copies.lacking[0]
 
 
+@pytest.mark.parametrize(
+    ("choice", "holders"),
+    [
+        (Choice("by_key"), 2),
+        (Choice("by_slot"), 2),
+        (Choice("one_device", 3), 1),
+        (Choice("by_column"), 2),
+        (Choice("replicated"), 2),
+    ],
+)
+def test_devices_that_have_rows_share_what_a_process_has(choice, holders):
+    """Four devices of two processes; 51.2 GB, of which a device has all, a half or a quarter."""
+    job = Job(4, 65536, read_machine("h200"), "bfloat16", near=2)
+    load = giant(None, slots=4)
+    part = {"one_device": 1, "replicated": 1, "by_column": 1 / 2}.get(choice.kind, 1 / 4)
+    enough = 1.001 * 51.2e9 * part * holders
+    for host, lacks in ((enough, 0), (enough - 10e9, 10e9 / holders)):
+        tiers = Tiers(4_000_000_000, int(host))
+        held = CostModel(job, [load]).cost(replace(load, tiers=tiers), choice).held
+        assert held.lacking == pytest.approx(lacks, abs=0.06e9)
+
+
 def test_places_hold_two_batches_or_it_is_said():
     """What the core would refuse: by key halves what each device needs."""
     distinct = 0.5 * 65536

@@ -49,6 +49,13 @@ def test_a_host_cache_over_a_disk_has_twice_the_places():
     assert other == {"memory_device": 950, "memory_host": 4900, "memory_disk": 500_000}
 
 
+def test_devices_that_hold_rows_need_as_much_each():
+    whole = {"memory_device": 1000, "memory_host": 5000}
+    one, other = shared(whole, [Claim(1, 50, 4), Claim(1, None)])
+    assert one == {"memory_device": 50, "memory_host": 200}
+    assert other == {"memory_device": 950, "memory_host": 4800}
+
+
 def test_a_budget_of_less_than_a_byte_a_table_is_refused():
     with pytest.raises(hugectr.InvalidArgument, match="memory: 3 bytes are too few for 4 tables"):
         shared({"memory_device": 3}, [Claim(1, None)] * 4)
