@@ -76,7 +76,7 @@ def parse_embedding(
     hparam.finish()
     optimizer = parse_optimizer(layer.object("optimizer")) if "optimizer" in layer else None
     layer.ignore("name", "plan_file")
-    layer.finish()
+    layer.finish(hparam)
     table = SparseEmbedding(
         kind,
         workspace,

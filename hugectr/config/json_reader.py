@@ -123,11 +123,15 @@ class JsonObject:
         for key in keys:
             self._note(key)
 
-    def finish(self) -> None:
-        """Complain about keys nobody asked for."""
+    def finish(self, *inner: "JsonObject") -> None:
+        """Complain about keys nobody asked for; those of ``inner`` objects are told where they
+        belong."""
         for key, value in self._value.items():
             if key not in self._known:
                 hint = did_you_mean(key, self._known)
+                for one in inner:
+                    if key in one._known:
+                        hint = f" (it belongs into {one.path})"
                 allowed = ", ".join(self._known)
                 raise InvalidArgument(
                     f"{self.where(key)}: unknown key (found {value!r:.60}){hint}, "

@@ -128,6 +128,11 @@ HPARAM = ("layers", 1, "sparse_embedding_hparam")
             ["layers[4].fc_param.weight_init", "'Xavier'", "'XavierNorm'"],
         ),
         (("layers", 5, "rate"), 0.5, ["layers[5].rate: unknown key"]),
+        (
+            ("layers", 1, "placement"),
+            "one_device",
+            ["layers[1].placement: unknown key", "belongs into layers[1].sparse_embedding_hparam"],
+        ),
         (("layers", 6, "rate"), 1.0, ["layers[6].rate", "1.0", "< 1"]),
         (("layers", 8, "regularizer"), "L3", ["layers[8].regularizer", "'L3'", "'L2'"]),
         (("layers", 8, "lambda"), GONE, ["layers[8].lambda", "nothing", ">= 0"]),
