@@ -64,12 +64,15 @@ def data_input(inputs: Inputs = ONE_INPUT) -> hugectr.Input:
     return hugectr.Input(1, "label", DENSE, "dense", sparse)
 
 
-def inputs_of(a: argparse.Namespace, data: Samples) -> Inputs:
-    """Which tables are slots of which input, and in which order."""
+def inputs_of(a: argparse.Namespace, data: Samples | None = None) -> Inputs:
+    """Which tables are slots of which input, and in which order: that of a file's records, or one
+    for these samples."""
     if a.plan != "none":
         return {f"keys{i}": (i,) for i in range(len(ROWS))}
     if a.slots == "given":
         return ONE_INPUT
+    if data is None:
+        raise SystemExit("--slots even: a Raw file has its slots in the given order")
     return {"keys": even_order(data.distinct(a.batch), a.gpus)}
 
 
@@ -86,9 +89,10 @@ def make_model(
     source: MemoryDataset | str,
     evaluation: str = "",
     eval_samples: int = 0,
-    inputs: Inputs = ONE_INPUT,
+    inputs: Inputs | None = None,
 ) -> hugectr.Model:
-    """The model, compiled, with a table for each sparse input."""
+    """The model, compiled, with a table for each sparse input; None: those of a Raw file."""
+    inputs = inputs or inputs_of(a)
     rows = table_rows(a.scale, a.max_rows)
     apart = a.plan != "none"
     solver = hugectr.CreateSolver(

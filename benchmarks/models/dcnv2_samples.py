@@ -32,6 +32,8 @@ Inputs = Mapping[str, Sequence[int]]
 ONE_INPUT: Inputs = {"keys": tuple(range(len(ROWS)))}
 DENSE = 13
 KEYS = sum(HOTNESS)
+#: First word of each table's keys in a record, and the end of all.
+BEGIN = 1 + DENSE + np.concatenate([[0], np.cumsum(HOTNESS)])
 #: A sample in a Raw file: label, dense features and keys of 4 bytes each.
 WORDS = 1 + DENSE + KEYS
 RECORD_BYTES = 4 * WORDS
@@ -110,33 +112,29 @@ class Samples:
     @property
     def products(self) -> npt.NDArray[np.float64]:
         """(n, pairs): what of the logits is products."""
-        begin = 1 + DENSE + np.concatenate([[0], np.cumsum(HOTNESS)])
 
         def factor(table: int) -> npt.NDArray[np.float64]:
-            first = np.minimum(self.records[:, begin[table]], _WEIGHTED)
+            first = np.minimum(self.records[:, BEGIN[table]], _WEIGHTED)
             return weights_of(table, 1)[first]
 
         return np.stack([0.4 * factor(a) * factor(b) for a, b in PAIRS], axis=1)
 
     def distinct(self, n: int) -> list[int]:
         """Distinct keys of each table in the first ``n`` samples."""
-        begin = 1 + DENSE + np.concatenate([[0], np.cumsum(HOTNESS)])
-        parts = (slice(*begin[table : table + 2]) for table in range(len(HOTNESS)))
+        parts = (slice(*BEGIN[table : table + 2]) for table in range(len(HOTNESS)))
         return [len(np.unique(self.records[:n, part])) for part in parts]
 
     def to_memory(self, inputs: Inputs = ONE_INPUT) -> MemoryDataset:
         """The sparse inputs, a slot a table."""
         n = len(self.records)
-        keys = self.records[:, 1 + DENSE :].astype(np.int64)
         dense = self.records[:, 1 : 1 + DENSE].view(np.float32)
-        begin = np.concatenate([[0], np.cumsum(HOTNESS)])
         found = {}
         for name, tables in inputs.items():
-            columns = [np.arange(begin[table], begin[table + 1]) for table in tables]
-            starts = np.cumsum([0, *(len(each) for each in columns)])
+            words = np.concatenate([np.arange(*BEGIN[table : table + 2]) for table in tables])
+            starts = np.cumsum([0, *(HOTNESS[table] for table in tables)])
             offsets = (np.arange(n)[:, None] * starts[-1] + starts[:-1]).reshape(-1)
             offsets = np.append(offsets, n * starts[-1]).astype(np.uint64)
-            found[name] = (keys[:, np.concatenate(columns)].reshape(-1), offsets)
+            found[name] = (self.records[:, words].astype(np.int64).reshape(-1), offsets)
         return from_arrays(self.label, dense, found)
 
     def write_raw(self, path: Path) -> None:

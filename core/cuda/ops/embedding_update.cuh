@@ -136,8 +136,9 @@ inline const float* unscale_of(const TensorRef& unscale) {
 // hold, fill what the short ones leave of the device at their end.
 inline constexpr std::size_t kManyRuns = std::size_t{1} << 18;
 
-static __global__ void list_long_runs_kernel(Runs runs, LongRuns long_runs,
+static __global__ void list_long_runs_kernel(Runs runs, LongRuns long_runs, const float* unscale,
                                              LongRunCounters* others) {
+  if (value_of(unscale) == 0.0f) return;  // a skipped step: none is there to be summed
   const std::size_t count = runs.size();
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   const std::size_t first = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -171,7 +172,7 @@ void update_rows(const OpContext& context, const TableUpdate<T, float>& u,
   const bool apart = u.listed_again.counters != nullptr;
   if (apart) {
     launch(context, name, dim3(grid_for(u.max_runs, kThreads)), dim3(kThreads), 0,
-           &list_long_runs_kernel, u.runs, u.long_runs, u.listed_again.counters);
+           &list_long_runs_kernel, u.runs, u.long_runs, u.unscale, u.listed_again.counters);
   }
   Branches branches(context, apart ? 2 : 1);
   const OpContext beside = branches.context(1);

@@ -123,15 +123,26 @@ def test_embedding_update_applies_the_rule(rng, assert_close, name, d, real, uns
 
 
 @pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
-@pytest.mark.parametrize("name", ["AdaGrad"])
-def test_embedding_update_of_so_many_rows_that_long_runs_go_first(rng, assert_close, name, real):
+def test_embedding_update_of_so_many_rows_that_long_runs_go_first(rng, assert_close, real):
     """From 2^18 distinct rows on a GPU sums the long runs beside the others."""
-    table = Table(rng, name, 8, real, samples=500_000, table_rows=600_000)
+    table = Table(rng, "AdaGrad", 8, real, samples=500_000, table_rows=600_000)
     assert np.unique(table.rows).size > 1 << 18
     wanted = table.expected(0.5)
     table.update(0.5)
     for found, w in zip([table.weights, *table.states], wanted, strict=True):
         assert_close(found, w)
+
+
+@pytest.mark.parametrize("samples", [SAMPLES, 500_000])
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_a_skipped_step_leaves_long_runs_alone(rng, name, samples):
+    """An unscale of 0: gradients overflowed, and are in no row and no state, however many."""
+    table = Table(rng, name, 8, REALS[0], samples=samples, table_rows=600_000)
+    table.gradient[...] = np.inf
+    before = [array.copy() for array in (table.weights, *table.states)]
+    table.update(0.0)
+    for found, w in zip([table.weights, *table.states], before, strict=True):
+        np.testing.assert_array_equal(found, w)
 
 
 @pytest.mark.parametrize("pad", [0, 3])
