@@ -14,9 +14,11 @@
 namespace hugectr {
 namespace {
 
-/// Calls copy(place in blocks, place in y) for every vector; places count elements.
+/// Calls copy(place in blocks, place in y) for every vector, but for those of a device `left_out`;
+/// places count elements.
 template <class Copy>
-void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices, const Copy& copy) {
+void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices,
+                     std::int64_t left_out, const Copy& copy) {
   const std::size_t samples = y.shape[0], slots = y.shape[1], d = y.shape[2];
   std::vector<std::size_t> start(devices), width(devices);
   for (std::size_t r = 0, at = 0; r < devices; at += samples * width[r] * d, ++r) {
@@ -28,6 +30,7 @@ void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices, 
                  for (std::size_t sample = begin; sample < end; ++sample) {
                    for (std::size_t slot = 0; slot < slots; ++slot) {
                      const std::size_t r = owner_of_slot(slot, devices);
+                     if (static_cast<std::int64_t>(r) == left_out) continue;
                      copy(start[r] + (sample * width[r] + slot / devices) * d,
                           sample * y.row_stride + slot * d);
                    }
@@ -38,7 +41,7 @@ void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices, 
 void reorder_fwd_kernel(const OpContext& context, const EmbeddingReorderFwd& op) {
   const std::size_t size = size_of(op.y.dtype);
   for_each_vector(
-      *context.pool, op.y, static_cast<std::size_t>(op.device_count),
+      *context.pool, op.y, static_cast<std::size_t>(op.device_count), op.left_out,
       [=, blocks = static_cast<const char*>(op.blocks.data), y = static_cast<char*>(op.y.data),
        bytes = op.y.shape[2] * size](std::size_t block_at, std::size_t y_at) {
         std::memcpy(y + y_at * size, blocks + block_at * size, bytes);
@@ -48,7 +51,7 @@ void reorder_fwd_kernel(const OpContext& context, const EmbeddingReorderFwd& op)
 void reorder_bwd_kernel(const OpContext& context, const EmbeddingReorderBwd& op) {
   const std::size_t size = size_of(op.dy.dtype);
   for_each_vector(
-      *context.pool, op.dy, static_cast<std::size_t>(op.device_count),
+      *context.pool, op.dy, static_cast<std::size_t>(op.device_count), -1,
       [=, blocks = static_cast<char*>(op.dblocks.data), dy = static_cast<const char*>(op.dy.data),
        bytes = op.dy.shape[2] * size](std::size_t block_at, std::size_t y_at) {
         std::memcpy(blocks + block_at * size, dy + y_at * size, bytes);

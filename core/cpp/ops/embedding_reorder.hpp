@@ -11,18 +11,19 @@ namespace hugectr {
 ///
 /// blocks (b * S, d): for device r = 0 .. N-1 in turn (b, S_r, d), S_r slots of device r
 /// (filter_keys.hpp). y (b, S, d), any row_stride. Both float32, float16 or bfloat16: bits are
-/// moved. Overwrites y; no overlap. Deterministic. N = 1 is a copy into rows that need not be
-/// contiguous.
+/// moved. Overwrites y, but for vectors of device `left_out`, if one is: what blocks have of them
+/// is not read. No overlap. Deterministic. N = 1 is a copy into rows that need not be contiguous.
 struct HCTR_API EmbeddingReorderFwd {
   static constexpr const char* kName = "embedding_reorder_fwd";
   static constexpr const char* kSeveralName = "several_embedding_reorder_fwd";
   TensorRef blocks, y;
-  std::int64_t device_count = 1;
+  std::int64_t device_count = 1, left_out = -1;
 
   void visit(OpVisitor& v) {
-    v.tensor("blocks", Access::In, blocks);
-    v.tensor("y", Access::Out, y);
     v.attribute("device_count", device_count);
+    v.attribute("left_out", left_out);
+    v.tensor("blocks", Access::In, blocks);
+    v.tensor("y", left_out < 0 ? Access::Out : Access::InOut, y);
   }
   void check() const;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -26,6 +27,15 @@ constexpr unsigned kTile = 8;
 // tables of 100 to 10,000 rows on an H100: 163 us, four times a step).
 bool takes_one_run(const EmbeddingGradient& op) {
   return op.sorted_buckets.size() > 12 * op.sums.shape[0];
+}
+
+// From so many runs on, long ones are listed by a kernel of their own (some 5 us), so that they are
+// summed beside the short ones, which leave much of the device idle towards their end (150,000 rows
+// of a power law beside products: 172 us for the short ones, then 92 for the long).
+constexpr std::size_t kManyRuns = std::size_t{1} << 16;
+
+bool lists_first(const EmbeddingGradient& op) {
+  return op.sums.shape[0] >= kManyRuns && op.sorted_buckets.size() > kChunk;
 }
 
 // What a kernel needs and no more: one more flag here made the compiler's code for all of them
@@ -142,6 +152,22 @@ __global__ void __launch_bounds__(kFoldThreads<W>)
   sum_long_runs<W>(many.mine());
 }
 
+// Runs among which long ones are listed, before others list them again for nobody.
+struct Listing {
+  const std::uint32_t* offsets;
+  std::uint32_t runs;
+  LongRuns long_runs;
+};
+
+__global__ void list_long_runs_kernel(const __grid_constant__ Many<Listing> many) {
+  const Listing& a = many.mine();
+  const std::uint32_t step = gridDim.x * blockDim.x;
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < a.runs; i += step) {
+    const Run run{a.offsets[i], a.offsets[i + 1], i};
+    if (run.end - run.begin > kChunk) a.long_runs.add(i, run);
+  }
+}
+
 __global__ void clear_counters_kernel(const __grid_constant__ Many<LongRunCounters*> many) {
   *many.mine() = {};
 }
@@ -169,17 +195,53 @@ unsigned chunk_blocks(std::size_t max_chunks, unsigned of_block) {
   return sizeof(T) == 2 ? blocks_for(max_chunks, of_block) : grid_for(max_chunks, of_block);
 }
 
+// Scratch memory of an op, and its arguments.
+struct Memory {
+  Memory(ScratchParts& parts, const EmbeddingGradient& op)
+      : listed(parts, op.sorted_buckets.size(), op.sums.shape[1]),
+        listed_again(parts, lists_first(op) ? op.sorted_buckets.size() : 0, 0) {}
+  LongRunMemory listed, listed_again;
+};
+
+/// Short runs are summed with `short_runs`, long ones with `long_runs`: the same, but for where the
+/// kernel of the short ones lists long ones that have been listed first.
 template <class T, class Sum>
-Gradient<T, Sum> gradient_of(const EmbeddingGradient& op, const LongRunMemory& memory,
-                             const Scratch& scratch) {
-  return {bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
-          op.run_offsets.ptr<std::uint32_t>(),
-          memory.in(scratch),
-          op.sums.ptr<Sum>(),
-          static_cast<std::uint32_t>(op.sums.shape[0]),
-          static_cast<float>(op.factor),
-          static_cast<std::uint32_t>(memory.max_runs),
-          static_cast<std::uint32_t>(memory.max_chunks)};
+struct Sums {
+  Sums(const EmbeddingGradient& op, const Memory& memory, const Scratch& scratch)
+      : long_runs{bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
+                  op.run_offsets.ptr<std::uint32_t>(),
+                  memory.listed.in(scratch),
+                  op.sums.ptr<Sum>(),
+                  static_cast<std::uint32_t>(op.sums.shape[0]),
+                  static_cast<float>(op.factor),
+                  static_cast<std::uint32_t>(memory.listed.max_runs),
+                  static_cast<std::uint32_t>(memory.listed.max_chunks)},
+        short_runs(long_runs),
+        first(lists_first(op)),
+        one_run_a_worker(takes_one_run(op)) {
+    if (first) short_runs.long_runs = memory.listed_again.in(scratch);
+  }
+  Listing listing() const { return {long_runs.offsets, long_runs.runs, long_runs.long_runs}; }
+
+  Gradient<T, Sum> long_runs, short_runs;
+  bool first, one_run_a_worker;
+};
+
+/// Clears counters of long runs, and lists those that are listed first.
+template <class T, class Sum>
+void begin(const OpContext& context, const char* name, std::span<const Sums<T, Sum>> all) {
+  std::vector<LongRunCounters*> counters;
+  std::vector<Listing> listings;
+  for (const Sums<T, Sum>& sums : all) {
+    counters.push_back(sums.long_runs.long_runs.counters);
+    if (!sums.first) continue;
+    counters.push_back(sums.short_runs.long_runs.counters);
+    listings.push_back(sums.listing());
+  }
+  launch_many<LongRunCounters*>(context, name, counters, dim3(1), &clear_counters_kernel,
+                                [](LongRunCounters*) { return 1u; });
+  launch_many<Listing>(context, name, listings, dim3(kThreads), &list_long_runs_kernel,
+                       [](const Listing& a) { return grid_for(a.runs, kThreads); });
 }
 
 /// Calls f(std::integral_constant<int, W>) with what the vectors of an op can be read by.
@@ -198,38 +260,53 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
   const char* name = EmbeddingGradient::kName;
   const std::size_t d = op.sums.shape[1];
   ScratchParts parts;
-  const LongRunMemory memory(parts, op.sorted_buckets.size(), d);
+  const Memory memory(parts, op);
   const Scratch scratch(context, parts.bytes());
-  const Gradient<T, Sum> args = gradient_of<T, Sum>(op, memory, scratch);
-  const LongRuns& long_runs = args.long_runs;
-  HCTR_TRY(cudaMemsetAsync(long_runs.counters, 0, sizeof(LongRunCounters), native_stream(context)));
+  const Sums<T, Sum> sums(op, memory, scratch);
+  const Gradient<T, Sum>& args = sums.long_runs;
+  if (sums.first) {
+    begin<T, Sum>(context, name, {&sums, 1});
+  } else {
+    HCTR_TRY(cudaMemsetAsync(args.long_runs.counters, 0, sizeof(LongRunCounters),
+                             native_stream(context)));
+  }
+  Branches branches(context, sums.first ? 2 : 1);
   with_width_of(args, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     constexpr int kLongWidth = std::min(kWidth, 4);  // sums of chunks are float32
     const dim3 block = row_block<kWidth>(d);
     const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
-    with_runs_of_worker(takes_one_run(op), [&](auto runs) {
+    const auto sum_long = [&] {
+      if (args.max_long_runs == 0) return;
+      const OpContext beside = branches.context(1);
+      launch(beside, name, dim3(chunk_blocks<T>(args.max_chunks, block.y)), block, 0,
+             &sum_chunks_kernel<kWidth, T, sizeof(T) == 2>, args.long_runs, args.gradients);
+      launch(beside, name, dim3(grid_for(args.max_long_runs, fold_block.y)), fold_block, 0,
+             &sum_long_runs_kernel<kLongWidth, T, Sum>, args);
+    };
+    if (sums.first) sum_long();
+    with_runs_of_worker(sums.one_run_a_worker, [&](auto runs) {
       constexpr unsigned kRuns = decltype(runs)::value;
       launch(context, name, dim3(tile_blocks<kRuns>(args, block.y)), block, 0,
-             &sum_short_runs_kernel<kWidth, kRuns, T, Sum>, args);
+             &sum_short_runs_kernel<kWidth, kRuns, T, Sum>, sums.short_runs);
     });
-    if (memory.max_runs == 0) return;
-    launch(context, name, dim3(chunk_blocks<T>(memory.max_chunks, block.y)), block, 0,
-           &sum_chunks_kernel<kWidth, T, sizeof(T) == 2>, long_runs, args.gradients);
-    launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)), fold_block, 0,
-           &sum_long_runs_kernel<kLongWidth, T, Sum>, args);
+    if (!sums.first) sum_long();
   });
+  branches.join();
 }
 
 /// Tables of one vector size and width, which go together.
 template <class T, class Sum>
 struct Alike {
-  std::vector<Gradient<T, Sum>> all;
+  std::vector<Gradient<T, Sum>> all;                                // of their long runs
   std::map<bool, std::vector<Gradient<T, Sum>>> by_runs_of_worker;  // whether it takes one
+  bool first = true;  // whether all list long ones first
 };
 
+/// `beside`: where sums of long runs go if they are listed first.
 template <class T, class Sum>
-void sum_alike(const OpContext& context, std::size_t d, const Alike<T, Sum>& some) {
+void sum_alike(const OpContext& context, const OpContext& beside, std::size_t d,
+               const Alike<T, Sum>& some) {
   using Args = Gradient<T, Sum>;
   const char* name = EmbeddingGradient::kSeveralName;
   with_width_of(some.all.front(), [&](auto width) {
@@ -237,6 +314,14 @@ void sum_alike(const OpContext& context, std::size_t d, const Alike<T, Sum>& som
     constexpr int kLongWidth = std::min(kWidth, 4);
     const dim3 block = row_block<kWidth>(d);
     const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
+    const auto sum_long = [&](const OpContext& where) {
+      launch_many<Args>(where, name, some.all, block, &sum_many_chunks_kernel<kWidth, T, Sum>,
+                        [&](const Args& a) { return chunk_blocks<T>(a.max_chunks, block.y); });
+      launch_many<Args>(where, name, some.all, fold_block,
+                        &sum_many_long_runs_kernel<kLongWidth, T, Sum>,
+                        [&](const Args& a) { return grid_for(a.max_long_runs, fold_block.y); });
+    };
+    if (some.first) sum_long(beside);
     for (const auto& [one, tables] : some.by_runs_of_worker) {
       with_runs_of_worker(one, [&](auto runs) {
         constexpr unsigned kRuns = decltype(runs)::value;
@@ -245,11 +330,7 @@ void sum_alike(const OpContext& context, std::size_t d, const Alike<T, Sum>& som
                           [&](const Args& a) { return tile_blocks<kRuns>(a, block.y); });
       });
     }
-    launch_many<Args>(context, name, some.all, block, &sum_many_chunks_kernel<kWidth, T, Sum>,
-                      [&](const Args& a) { return chunk_blocks<T>(a.max_chunks, block.y); });
-    launch_many<Args>(context, name, some.all, fold_block,
-                      &sum_many_long_runs_kernel<kLongWidth, T, Sum>,
-                      [&](const Args& a) { return grid_for(a.max_long_runs, fold_block.y); });
+    if (!some.first) sum_long(context);
   });
 }
 
@@ -257,29 +338,30 @@ void sum_alike(const OpContext& context, std::size_t d, const Alike<T, Sum>& som
 template <class T, class Sum>
 void sum_of_types(const OpContext& context, const std::vector<const EmbeddingGradient*>& ops) {
   ScratchParts parts;
-  std::vector<LongRunMemory> memories;
-  for (const EmbeddingGradient* op : ops) {
-    memories.emplace_back(parts, op->sorted_buckets.size(), op->sums.shape[1]);
-  }
+  std::vector<Memory> memories;
+  for (const EmbeddingGradient* op : ops) memories.emplace_back(parts, *op);
   const Scratch scratch(context, parts.bytes());
-  std::vector<LongRunCounters*> counters;
+  std::vector<Sums<T, Sum>> all;
   std::map<std::pair<std::size_t, int>, Alike<T, Sum>> pieces;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    const Gradient<T, Sum> args = gradient_of<T, Sum>(*ops[i], memories[i], scratch);
-    counters.push_back(args.long_runs.counters);
-    with_width_of(args, [&](auto width) {
-      Alike<T, Sum>& some = pieces[{args.gradients.d, width()}];
-      some.all.push_back(args);
-      some.by_runs_of_worker[takes_one_run(*ops[i])].push_back(args);
+    const Sums<T, Sum>& sums = all.emplace_back(*ops[i], memories[i], scratch);
+    with_width_of(sums.long_runs, [&](auto width) {
+      Alike<T, Sum>& some = pieces[{sums.long_runs.gradients.d, width()}];
+      some.all.push_back(sums.long_runs);
+      some.by_runs_of_worker[sums.one_run_a_worker].push_back(sums.short_runs);
+      some.first = some.first && sums.first;
     });
   }
-  launch_many<LongRunCounters*>(context, EmbeddingGradient::kSeveralName, counters, dim3(1),
-                                &clear_counters_kernel, [](LongRunCounters*) { return 1u; });
+  begin<T, Sum>(context, EmbeddingGradient::kSeveralName, all);
   // A piece's launches wait for each other, and each for the run that takes longest: those of other
   // pieces fill the device meanwhile (100 tables of five sizes on two H200: 1.68 to .7 ms).
-  Branches branches(context, pieces.size());
+  const bool first = pieces.size() == 1 && pieces.begin()->second.first;
+  Branches branches(context, first ? 2 : pieces.size());
   std::size_t at = 0;
-  for (const auto& [key, some] : pieces) sum_alike(branches.context(at++), key.first, some);
+  for (const auto& [key, some] : pieces) {
+    sum_alike(branches.context(at), branches.context(at + (first ? 1 : 0)), key.first, some);
+    ++at;
+  }
   branches.join();
 }
 

@@ -13,15 +13,14 @@
 namespace hugectr::cuda {
 namespace {
 
-// Where the vector of a (sample, slot) lies in the blocks of the devices.
+// Where the vector of a (sample, slot) lies in the blocks of the devices, by its device and its
+// slot there.
 struct Blocks {
   std::size_t samples, d;
   FastDivide devices;
   std::size_t device_count, slots_each, larger;  // devices below `larger` have one slot more
 
-  __device__ std::size_t vector(std::size_t sample, std::size_t slot) const {
-    std::size_t r;
-    const std::size_t local = devices.divide(slot, r);
+  __device__ std::size_t vector(std::size_t sample, std::size_t r, std::size_t local) const {
     const std::size_t width = slots_each + (r < larger ? 1 : 0);
     const std::size_t before = r * slots_each + (r < larger ? r : larger);
     return (samples * before + sample * width + local) * d;
@@ -37,8 +36,10 @@ struct Order {
   Blocks blocks;
   Bits *block_data, *y;
   std::size_t row_stride;
+  std::int64_t left_out;  // device
 
-  Order(const TensorRef& in_slots, const TensorRef& in_blocks, std::size_t devices)
+  Order(const TensorRef& in_slots, const TensorRef& in_blocks, std::size_t devices,
+        std::int64_t left_out_device)
       : count(in_slots.size() / W),
         packs(in_slots.shape[2] / W),
         slots(in_slots.shape[1]),
@@ -46,7 +47,8 @@ struct Order {
                devices,           in_slots.shape[1] / devices, in_slots.shape[1] % devices},
         block_data(static_cast<Bits*>(in_blocks.data)),
         y(static_cast<Bits*>(in_slots.data)),
-        row_stride(in_slots.row_stride) {}
+        row_stride(in_slots.row_stride),
+        left_out(left_out_device) {}
   unsigned grid() const { return grid_for(count, kThreads); }
 
   // Moves every element in and out once.
@@ -58,7 +60,10 @@ struct Order {
       std::size_t pack, slot;
       const std::size_t vector = packs.divide(t, pack);
       const std::size_t sample = slots.divide(vector, slot);
-      Bits* block_at = block_data + blocks.vector(sample, slot) + pack * W;
+      std::size_t r;
+      const std::size_t local = blocks.devices.divide(slot, r);
+      if (static_cast<std::int64_t>(r) == left_out) continue;
+      Bits* block_at = block_data + blocks.vector(sample, r, local) + pack * W;
       Bits* y_at = y + sample * row_stride + slot * blocks.d + pack * W;
       if constexpr (kForward) {
         store_pack<W>(y_at, load_pack<W>(block_at));
@@ -82,9 +87,13 @@ __global__ void reorder_many_kernel(const __grid_constant__ Many<Order<Bits, W>>
 struct Move {
   TensorRef in_slots, in_blocks;
   std::size_t devices;
+  std::int64_t left_out = -1;
 
   explicit Move(const EmbeddingReorderFwd& op)
-      : in_slots(op.y), in_blocks(op.blocks), devices(static_cast<std::size_t>(op.device_count)) {}
+      : in_slots(op.y),
+        in_blocks(op.blocks),
+        devices(static_cast<std::size_t>(op.device_count)),
+        left_out(op.left_out) {}
   explicit Move(const EmbeddingReorderBwd& op)
       : in_slots(op.dy),
         in_blocks(op.dblocks),
@@ -130,7 +139,7 @@ void reorder(const OpContext& context, const Op& op) {
   const Move move(op);
   if (move.in_slots.size() == 0) return;
   with_kind(move.kind(), [&]<class Bits, int W>() {
-    const Order<Bits, W> order(move.in_slots, move.in_blocks, move.devices);
+    const Order<Bits, W> order(move.in_slots, move.in_blocks, move.devices, move.left_out);
     launch(context, Op::kName, dim3(order.grid()), dim3(kThreads), 0,
            &reorder_kernel<kForward, Bits, W>, order);
   });
@@ -147,7 +156,7 @@ void reorder_many(const OpContext& context, const Several<Op>& several) {
     with_kind(kind, [&]<class Bits, int W>() {
       std::vector<Order<Bits, W>> orders;
       for (const Move& move : moves) {
-        orders.emplace_back(move.in_slots, move.in_blocks, move.devices);
+        orders.emplace_back(move.in_slots, move.in_blocks, move.devices, move.left_out);
       }
       launch_many<Order<Bits, W>>(context, Op::kSeveralName, orders, dim3(kThreads),
                                   &reorder_many_kernel<kForward, Bits, W>,

@@ -144,3 +144,81 @@ def test_embedding_lookup_refuses_weights_of_another_type_of_16_bits(out):
     }
     with pytest.raises(ValueError, match=r"embedding_lookup: weights hold float16 for an out of"):
         _core.run_op("embedding_lookup", tensors)
+
+
+def of_share(slots, devices, rank, others):
+    """Slots of a share, in order."""
+    return [s for s in range(slots) if (s % devices == rank) != others]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("others", [False, True])
+@pytest.mark.parametrize("devices", [1, 2, 3, 5])
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize("d", [1, 4, 7, 8, 16, 100, 128, 256, 1024])
+def test_embedding_lookup_of_a_share_of_slots(rng, assert_close, d, real, devices, others, alone):
+    """Batches of all buckets or of the share's alone; vectors of other slots stay as they are."""
+    if others and devices == 1:
+        return
+    slots = int(rng.integers(1, 12))
+    rank = int(rng.integers(0, devices))
+    share = of_share(slots, devices, rank, others)
+    counts = rng.integers(0, int(rng.integers(1, 9)) + 1, (SAMPLES, slots))
+    given = counts[:, share] if alone else counts
+    offsets = np.concatenate([[0], np.cumsum(given)]).astype(np.uint32)
+    rows = rng.integers(0, ROWS, max(int(offsets[-1]), 1)).astype(np.uint32)
+    rows[rng.random(rows.size) < 0.2] = NO_ROW
+    weights = rng.standard_normal((ROWS, d)).astype(np.float32)
+    scale = rng.random(given.size).astype(np.float32)
+    before = real.store(rng.standard_normal((SAMPLES, slots, d)))
+    out = strided(real, real.values(before), int(rng.choice([0, 5, 8])))
+    attributes = {"share_devices": devices, "share_device": rank, "share_others": others}
+    tensors = {"rows": rows, "row_offsets": offsets, "weights": weights, "out": out}
+    _core.run_op("embedding_lookup", {**tensors, "scale": scale}, attributes)
+
+    wide = np.vstack([weights.astype(np.float64), np.zeros((1, d))])
+    picked = wide[np.where(rows == NO_ROW, ROWS, rows)]
+    sums = np.array([picked[a:b].sum(axis=0) for a, b in itertools.pairwise(offsets)])
+    sums = (sums.reshape(-1, d) * scale[:, None]).reshape(SAMPLES, -1, d)
+    wanted = sums if alone else sums[:, share]
+    assert_close(real.values(out)[:, share], wanted, "the share", real.tolerance)
+    left = [s for s in range(slots) if s not in share]
+    np.testing.assert_array_equal(out[:, left], before[:, left], "other slots")
+    np.testing.assert_array_equal(around(out), real.store([7.0])[0], "beyond the columns")
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+def test_embedding_lookup_of_shares_gives_the_bits_of_all(rng, real):
+    """All shares together are what one lookup of all slots makes."""
+    slots, d, devices = 7, 24, 3
+    counts = rng.integers(0, 20, SAMPLES * slots)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
+    rows = rng.integers(0, ROWS, offsets[-1]).astype(np.uint32)
+    tensors = {
+        "rows": rows,
+        "row_offsets": offsets,
+        "weights": rng.standard_normal((ROWS, d)).astype(np.float32),
+        "scale": rng.random(counts.size).astype(np.float32),
+    }
+    wanted, out = (real.store(np.full((SAMPLES, slots, d), np.nan)) for _ in range(2))
+    _core.run_op("embedding_lookup", {**tensors, "out": wanted})
+    for rank in range(devices):
+        share = {"share_devices": devices, "share_device": rank, "share_others": False}
+        _core.run_op("embedding_lookup", {**tensors, "out": out}, share)
+    np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize(
+    ("devices", "rank", "others"), [(2, 2, 0), (2, -1, 0), (1, 0, 1), (-1, 0, 0)]
+)
+def test_embedding_lookup_refuses_a_share_of_nobody(devices, rank, others):
+    out = np.zeros((1, 2, 4), np.float32)
+    tensors = {
+        "rows": np.zeros(2, np.uint32),
+        "row_offsets": np.arange(3, dtype=np.uint32),
+        "weights": np.zeros((1, 4), np.float32),
+        "out": out,
+    }
+    share = {"share_devices": devices, "share_device": rank, "share_others": bool(others)}
+    with pytest.raises(ValueError, match="share"):
+        _core.run_op("embedding_lookup", tensors, share)
