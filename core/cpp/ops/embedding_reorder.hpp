@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/cpp/device/op.hpp"
+#include "core/cpp/ops/loops/slot_share.hpp"
 
 namespace hugectr {
 
@@ -11,19 +12,21 @@ namespace hugectr {
 ///
 /// blocks (b * S, d): for device r = 0 .. N-1 in turn (b, S_r, d), S_r slots of device r
 /// (filter_keys.hpp). y (b, S, d), any row_stride. Both float32, float16 or bfloat16: bits are
-/// moved. Overwrites y, but for vectors of device `left_out`, if one is: what blocks have of them
-/// is not read. No overlap. Deterministic. N = 1 is a copy into rows that need not be contiguous.
+/// moved. Overwrites y; of a share of the slots, of N devices, only these: what blocks have of
+/// others is not read. No overlap. Deterministic. N = 1 is a copy into rows that need not be
+/// contiguous.
 struct HCTR_API EmbeddingReorderFwd {
   static constexpr const char* kName = "embedding_reorder_fwd";
   static constexpr const char* kSeveralName = "several_embedding_reorder_fwd";
   TensorRef blocks, y;
-  std::int64_t device_count = 1, left_out = -1;
+  std::int64_t device_count = 1;
+  SlotShare share;
 
   void visit(OpVisitor& v) {
     v.attribute("device_count", device_count);
-    v.attribute("left_out", left_out);
+    share.visit(v);
     v.tensor("blocks", Access::In, blocks);
-    v.tensor("y", left_out < 0 ? Access::Out : Access::InOut, y);
+    v.tensor("y", share.all() ? Access::Out : Access::InOut, y);
   }
   void check() const;
 };

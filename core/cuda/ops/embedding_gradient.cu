@@ -11,8 +11,7 @@
 #include "core/cpp/ops/embedding_gradient.hpp"
 #include "core/cuda/device/branches.hpp"
 #include "core/cuda/device/scratch_parts.hpp"
-#include "core/cuda/primitives/long_runs.cuh"
-#include "core/cuda/primitives/many.cuh"
+#include "core/cuda/ops/embedding_gradient.cuh"
 
 namespace hugectr::cuda {
 namespace {
@@ -29,147 +28,12 @@ bool takes_one_run(const EmbeddingGradient& op) {
   return op.sorted_buckets.size() > 12 * op.sums.shape[0];
 }
 
-// From so many runs on, long ones are listed by a kernel of their own (some 5 us), so that they are
-// summed beside the short ones, which leave much of the device idle towards their end (150,000 rows
-// of a power law beside products: 172 us for the short ones, then 92 for the long).
+// From so many runs on, long ones and medium ones are listed by a kernel of their own (some 5 us),
+// so that they are summed beside the short ones.
 constexpr std::size_t kManyRuns = std::size_t{1} << 16;
 
 bool lists_first(const EmbeddingGradient& op) {
-  return op.sums.shape[0] >= kManyRuns && op.sorted_buckets.size() > kChunk;
-}
-
-// What a kernel needs and no more: one more flag here made the compiler's code for all of them
-// another one, 5 % slower for vectors of 16.
-template <class T, class Sum>
-struct Gradient {
-  BucketGradients<T> gradients;
-  const std::uint32_t* offsets;
-  LongRuns long_runs;
-  Sum* sums;
-  std::uint32_t runs;  // less than 2^32: each has an occurrence
-  float factor;
-  std::uint32_t max_long_runs, max_chunks;  // what grids are made for
-};
-
-template <int W>
-__device__ Pack<float, W> scaled(Pack<float, W> sum, float factor) {
-#pragma unroll
-  for (int k = 0; k < W; ++k) sum.v[k] *= factor;
-  return sum;
-}
-
-// Runs of one chunk; lists the others. The runs of a tile lie one after the other, so a worker
-// streams through all that are between two long ones, as the lookup does. Moves 4 + size(T) d bytes
-// an occurrence, 4 and size(Sum) d bytes a run.
-template <int W, unsigned kRuns, class T, class Sum>
-__device__ __forceinline__ void sum_short_runs(const Gradient<T, Sum>& a) {
-  const std::size_t first = row_worker() * kRuns;
-  if (first >= a.runs) return;
-  const BucketGradients<T>& gradients = a.gradients;
-  const unsigned column = threadIdx.x * W;
-  auto run = static_cast<std::uint32_t>(first);
-  const auto run_end = static_cast<std::uint32_t>(min(first + kRuns, std::size_t{a.runs}));
-
-  // The ends of the runs, the next one in front; beyond the tile's last one nothing changes.
-  std::uint32_t stop[kRuns];
-  std::uint32_t begin = a.offsets[first];
-#pragma unroll
-  for (unsigned k = 0; k < kRuns; ++k) {
-    stop[k] = a.offsets[min(first + k + 1, std::size_t{run_end})];
-  }
-  const auto next_run = [&] {
-    ++run;
-#pragma unroll
-    for (unsigned k = 0; k + 1 < kRuns; ++k) stop[k] = stop[k + 1];
-  };
-
-  Pack<float, W> sum{};
-  const auto finish_run = [&] {
-    store_narrowed<W>(a.sums + run * gradients.d + column, scaled(sum, a.factor));
-    sum = {};
-    next_run();
-  };
-  const auto load = [&](std::uint32_t bucket) {
-    return ScaledVector<W, T>::load(gradients, bucket, column);
-  };
-  const auto take = [&](std::uint32_t i, const ScaledVector<W, T>& vector) {
-    if (i == stop[0]) finish_run();  // another one begins: no run is empty
-    vector.add_to(sum);
-  };
-  while (run < run_end) {
-    std::uint32_t end = begin;  // of the short runs before the next long one
-    bool is_short = true;
-#pragma unroll
-    for (unsigned k = 0; k < kRuns; ++k) {
-      is_short = is_short && stop[k] - end <= kChunk;
-      if (is_short) end = stop[k];
-    }
-    if (begin < end) {
-      stream_vectors<kVectorsAhead<T>>(gradients.buckets, begin, end, load, take);
-      finish_run();
-    } else {
-      if (threadIdx.x == 0) a.long_runs.add(run, {begin, stop[0], run});
-      end = stop[0];
-      next_run();
-    }
-    begin = end;
-  }
-}
-
-// Moves 4 d bytes a chunk and size(Sum) d bytes a long run.
-template <int W, class T, class Sum>
-__device__ __forceinline__ void sum_long_runs(const Gradient<T, Sum>& a) {
-  const std::size_t d = a.gradients.d;
-  fold_long_runs<W>(a.long_runs, d, [&](const LongRun& run, const float* sum) {
-    store_narrowed<W>(a.sums + run.run * d + threadIdx.x * W, scaled(load_pack<W>(sum), a.factor));
-  });
-}
-
-template <int W, unsigned kRuns, class T, class Sum>
-__global__ void __launch_bounds__(kMaxRowThreads<W>) sum_short_runs_kernel(Gradient<T, Sum> a) {
-  sum_short_runs<W, kRuns>(a);
-}
-template <int W, unsigned kRuns, class T, class Sum>
-__global__ void __launch_bounds__(kMaxRowThreads<W>)
-    sum_many_short_runs_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
-  sum_short_runs<W, kRuns>(many.mine());
-}
-
-template <int W, class T, class Sum>
-__global__ void __launch_bounds__(kMaxRowThreads<W>)
-    sum_many_chunks_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
-  const Gradient<T, Sum>& a = many.mine();
-  sum_chunks<W, T, sizeof(T) == 2>(a.long_runs, a.gradients);
-}
-
-template <int W, class T, class Sum>
-__global__ void __launch_bounds__(kFoldThreads<W>) sum_long_runs_kernel(Gradient<T, Sum> a) {
-  sum_long_runs<W>(a);
-}
-template <int W, class T, class Sum>
-__global__ void __launch_bounds__(kFoldThreads<W>)
-    sum_many_long_runs_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
-  sum_long_runs<W>(many.mine());
-}
-
-// Runs among which long ones are listed, before others list them again for nobody.
-struct Listing {
-  const std::uint32_t* offsets;
-  std::uint32_t runs;
-  LongRuns long_runs;
-};
-
-__global__ void list_long_runs_kernel(const __grid_constant__ Many<Listing> many) {
-  const Listing& a = many.mine();
-  const std::uint32_t step = gridDim.x * blockDim.x;
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < a.runs; i += step) {
-    const Run run{a.offsets[i], a.offsets[i + 1], i};
-    if (run.end - run.begin > kChunk) a.long_runs.add(i, run);
-  }
-}
-
-__global__ void clear_counters_kernel(const __grid_constant__ Many<LongRunCounters*> many) {
-  *many.mine() = {};
+  return op.sums.shape[0] >= kManyRuns && op.sorted_buckets.size() > kChunk && !takes_one_run(op);
 }
 
 unsigned blocks_for(std::size_t workers, unsigned of_block) {
@@ -181,11 +45,27 @@ unsigned tile_blocks(const Gradient<T, Sum>& a, unsigned of_block) {
   return blocks_for((std::size_t{a.runs} + kRuns - 1) / kRuns, of_block);
 }
 
-/// Calls f(std::integral_constant<unsigned, kRuns>) with the runs of a worker.
+/// Of a worker: how many runs, and how many occurrences one that it sums has at most.
+template <unsigned kRuns, unsigned kMost>
+struct Workload {
+  static constexpr unsigned runs = kRuns, most = kMost;
+};
+enum class Work { OneRun, Tile, TileOfMany };
+Work work_of(const EmbeddingGradient& op) {
+  if (takes_one_run(op)) return Work::OneRun;
+  return lists_first(op) ? Work::TileOfMany : Work::Tile;
+}
+/// Calls f(Workload).
 template <class F>
-void with_runs_of_worker(bool one, const F& f) {
-  if (one) return f(std::integral_constant<unsigned, 1>{});
-  f(std::integral_constant<unsigned, kTile>{});
+void with_workload(Work work, const F& f) {
+  switch (work) {
+    case Work::OneRun:
+      return f(Workload<1, kChunk>{});
+    case Work::Tile:
+      return f(Workload<kTile, kChunk>{});
+    case Work::TileOfMany:
+      return f(Workload<kTile, kMediumRun>{});
+  }
 }
 
 // In 16 bits a worker for each chunk: shares of two, of the chunks that a power law makes, would
@@ -198,8 +78,11 @@ unsigned chunk_blocks(std::size_t max_chunks, unsigned of_block) {
 // Scratch memory of an op, and its arguments.
 struct Memory {
   Memory(ScratchParts& parts, const EmbeddingGradient& op)
-      : listed(parts, op.sorted_buckets.size(), op.sums.shape[1]),
-        listed_again(parts, lists_first(op) ? op.sorted_buckets.size() : 0, 0) {}
+      : listed(parts, op.sorted_buckets.size(), op.sums.shape[1], shortest(op)),
+        listed_again(parts, lists_first(op) ? op.sorted_buckets.size() : 0, 0, shortest(op)) {}
+  static std::size_t shortest(const EmbeddingGradient& op) {
+    return (lists_first(op) ? kMediumRun : kChunk) + 1;
+  }
   LongRunMemory listed, listed_again;
 };
 
@@ -217,14 +100,15 @@ struct Sums {
                   static_cast<std::uint32_t>(memory.listed.max_runs),
                   static_cast<std::uint32_t>(memory.listed.max_chunks)},
         short_runs(long_runs),
-        first(lists_first(op)),
-        one_run_a_worker(takes_one_run(op)) {
+        work(work_of(op)),
+        first(lists_first(op)) {
     if (first) short_runs.long_runs = memory.listed_again.in(scratch);
   }
   Listing listing() const { return {long_runs.offsets, long_runs.runs, long_runs.long_runs}; }
 
   Gradient<T, Sum> long_runs, short_runs;
-  bool first, one_run_a_worker;
+  Work work;
+  bool first;
 };
 
 /// Clears counters of long runs, and lists those that are listed first.
@@ -285,10 +169,9 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
              &sum_long_runs_kernel<kLongWidth, T, Sum>, args);
     };
     if (sums.first) sum_long();
-    with_runs_of_worker(sums.one_run_a_worker, [&](auto runs) {
-      constexpr unsigned kRuns = decltype(runs)::value;
-      launch(context, name, dim3(tile_blocks<kRuns>(args, block.y)), block, 0,
-             &sum_short_runs_kernel<kWidth, kRuns, T, Sum>, sums.short_runs);
+    with_workload(sums.work, [&](auto work) {
+      launch(context, name, dim3(tile_blocks<work.runs>(args, block.y)), block, 0,
+             &sum_short_runs_kernel<kWidth, work.runs, work.most, T, Sum>, sums.short_runs);
     });
     if (!sums.first) sum_long();
   });
@@ -298,8 +181,8 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
 /// Tables of one vector size and width, which go together.
 template <class T, class Sum>
 struct Alike {
-  std::vector<Gradient<T, Sum>> all;                                // of their long runs
-  std::map<bool, std::vector<Gradient<T, Sum>>> by_runs_of_worker;  // whether it takes one
+  std::vector<Gradient<T, Sum>> all;  // of their long runs
+  std::map<Work, std::vector<Gradient<T, Sum>>> by_work;
   bool first = true;  // whether all list long ones first
 };
 
@@ -322,12 +205,11 @@ void sum_alike(const OpContext& context, const OpContext& beside, std::size_t d,
                         [&](const Args& a) { return grid_for(a.max_long_runs, fold_block.y); });
     };
     if (some.first) sum_long(beside);
-    for (const auto& [one, tables] : some.by_runs_of_worker) {
-      with_runs_of_worker(one, [&](auto runs) {
-        constexpr unsigned kRuns = decltype(runs)::value;
+    for (const auto& [which, tables] : some.by_work) {
+      with_workload(which, [&](auto work) {
         launch_many<Args>(context, name, tables, block,
-                          &sum_many_short_runs_kernel<kWidth, kRuns, T, Sum>,
-                          [&](const Args& a) { return tile_blocks<kRuns>(a, block.y); });
+                          &sum_many_short_runs_kernel<kWidth, work.runs, work.most, T, Sum>,
+                          [&](const Args& a) { return tile_blocks<work.runs>(a, block.y); });
       });
     }
     if (!some.first) sum_long(context);
@@ -348,7 +230,7 @@ void sum_of_types(const OpContext& context, const std::vector<const EmbeddingGra
     with_width_of(sums.long_runs, [&](auto width) {
       Alike<T, Sum>& some = pieces[{sums.long_runs.gradients.d, width()}];
       some.all.push_back(sums.long_runs);
-      some.by_runs_of_worker[sums.one_run_a_worker].push_back(sums.short_runs);
+      some.by_work[sums.work].push_back(sums.short_runs);
       some.first = some.first && sums.first;
     });
   }

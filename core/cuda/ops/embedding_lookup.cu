@@ -98,14 +98,17 @@ struct ShareLookup : Lookup<Row, T> {
 
 // The numbers of the rows of a tile's buckets as if they lay one after the other, which those of a
 // share's among all buckets do not.
+template <bool kShareAlone>
 struct TileRows {
   const std::uint32_t* rows;
   std::uint32_t stop[kTile], shift[kTile];  // of each bucket: its end here, and from here to there
 
   __device__ std::uint32_t operator[](std::uint32_t i) const {
     std::uint32_t by = shift[0];
+    if constexpr (!kShareAlone) {
 #pragma unroll
-    for (unsigned k = 1; k < kTile; ++k) by = i >= stop[k - 1] ? shift[k] : by;
+      for (unsigned k = 1; k < kTile; ++k) by = i >= stop[k - 1] ? shift[k] : by;
+    }
     return rows[i + by];
   }
 };
@@ -124,7 +127,7 @@ __global__ void __launch_bounds__(kMaxRowThreads<W>) look_up_share_kernel(ShareL
   auto number = static_cast<std::uint32_t>(first % a.chosen);
   SlotShare::At slot = a.share.at(number);
 
-  TileRows rows{.rows = a.rows};
+  TileRows<kShareAlone> rows{.rows = a.rows};
   std::uint32_t stop[kTile];
   float scale[kTile];
   std::uint32_t end = 0, ahead = number;

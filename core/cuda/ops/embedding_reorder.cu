@@ -13,22 +13,23 @@
 namespace hugectr::cuda {
 namespace {
 
-// Where the vector of a (sample, slot) lies in the blocks of the devices, by its device and its
-// slot there.
+// Where the vector of a (sample, slot) lies in the blocks of the devices.
 struct Blocks {
   std::size_t samples, d;
   FastDivide devices;
   std::size_t device_count, slots_each, larger;  // devices below `larger` have one slot more
 
-  __device__ std::size_t vector(std::size_t sample, std::size_t r, std::size_t local) const {
+  __device__ std::size_t vector(std::size_t sample, std::size_t slot) const {
+    std::size_t r;
+    const std::size_t local = devices.divide(slot, r);
     const std::size_t width = slots_each + (r < larger ? 1 : 0);
     const std::size_t before = r * slots_each + (r < larger ? r : larger);
     return (samples * before + sample * width + local) * d;
   }
 };
 
-// A tensor in slot order and the blocks it is made of; Bits is an unsigned integer of the size of
-// an element, W of which move at once.
+// A tensor in slot order and the blocks it is made of, or a share of its slots; Bits is an unsigned
+// integer of the size of an element, W of which move at once.
 template <class Bits, int W>
 struct Order {
   std::size_t count;  // packs
@@ -36,19 +37,19 @@ struct Order {
   Blocks blocks;
   Bits *block_data, *y;
   std::size_t row_stride;
-  std::int64_t left_out;  // device
+  SlotShare share;
 
   Order(const TensorRef& in_slots, const TensorRef& in_blocks, std::size_t devices,
-        std::int64_t left_out_device)
-      : count(in_slots.size() / W),
+        const SlotShare& slot_share)
+      : count(in_slots.shape[0] * slot_share.count(in_slots.shape[1]) * in_slots.shape[2] / W),
         packs(in_slots.shape[2] / W),
-        slots(in_slots.shape[1]),
+        slots(slot_share.count(in_slots.shape[1])),
         blocks{in_slots.shape[0], in_slots.shape[2],           FastDivide(devices),
                devices,           in_slots.shape[1] / devices, in_slots.shape[1] % devices},
         block_data(static_cast<Bits*>(in_blocks.data)),
         y(static_cast<Bits*>(in_slots.data)),
         row_stride(in_slots.row_stride),
-        left_out(left_out_device) {}
+        share(slot_share) {}
   unsigned grid() const { return grid_for(count, kThreads); }
 
   // Moves every element in and out once.
@@ -57,13 +58,11 @@ struct Order {
     const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
     for (std::size_t t = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; t < count;
          t += step) {
-      std::size_t pack, slot;
+      std::size_t pack, number;
       const std::size_t vector = packs.divide(t, pack);
-      const std::size_t sample = slots.divide(vector, slot);
-      std::size_t r;
-      const std::size_t local = blocks.devices.divide(slot, r);
-      if (static_cast<std::int64_t>(r) == left_out) continue;
-      Bits* block_at = block_data + blocks.vector(sample, r, local) + pack * W;
+      const std::size_t sample = slots.divide(vector, number);
+      const std::size_t slot = share.slot(static_cast<std::uint32_t>(number));
+      Bits* block_at = block_data + blocks.vector(sample, slot) + pack * W;
       Bits* y_at = y + sample * row_stride + slot * blocks.d + pack * W;
       if constexpr (kForward) {
         store_pack<W>(y_at, load_pack<W>(block_at));
@@ -87,18 +86,19 @@ __global__ void reorder_many_kernel(const __grid_constant__ Many<Order<Bits, W>>
 struct Move {
   TensorRef in_slots, in_blocks;
   std::size_t devices;
-  std::int64_t left_out = -1;
+  SlotShare share;
 
   explicit Move(const EmbeddingReorderFwd& op)
       : in_slots(op.y),
         in_blocks(op.blocks),
         devices(static_cast<std::size_t>(op.device_count)),
-        left_out(op.left_out) {}
+        share(op.share) {}
   explicit Move(const EmbeddingReorderBwd& op)
       : in_slots(op.dy),
         in_blocks(op.dblocks),
         devices(static_cast<std::size_t>(op.device_count)) {}
 
+  bool empty() const { return in_slots.size() == 0 || share.count(in_slots.shape[1]) == 0; }
   // Bytes of an element, and how many bytes move at once: 16, or 8 where vectors of 8 lie among
   // wider ones, or an element.
   std::pair<std::size_t, std::size_t> kind() const {
@@ -137,9 +137,9 @@ void with_kind(const std::pair<std::size_t, std::size_t>& kind, const F& f) {
 template <class Op, bool kForward>
 void reorder(const OpContext& context, const Op& op) {
   const Move move(op);
-  if (move.in_slots.size() == 0) return;
+  if (move.empty()) return;
   with_kind(move.kind(), [&]<class Bits, int W>() {
-    const Order<Bits, W> order(move.in_slots, move.in_blocks, move.devices, move.left_out);
+    const Order<Bits, W> order(move.in_slots, move.in_blocks, move.devices, move.share);
     launch(context, Op::kName, dim3(order.grid()), dim3(kThreads), 0,
            &reorder_kernel<kForward, Bits, W>, order);
   });
@@ -150,13 +150,13 @@ void reorder_many(const OpContext& context, const Several<Op>& several) {
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Move>> alike;
   for (const Op& op : several.ops) {
     const Move move(op);
-    if (move.in_slots.size() > 0) alike[move.kind()].push_back(move);
+    if (!move.empty()) alike[move.kind()].push_back(move);
   }
   for (const auto& [kind, moves] : alike) {
     with_kind(kind, [&]<class Bits, int W>() {
       std::vector<Order<Bits, W>> orders;
       for (const Move& move : moves) {
-        orders.emplace_back(move.in_slots, move.in_blocks, move.devices, move.left_out);
+        orders.emplace_back(move.in_slots, move.in_blocks, move.devices, move.share);
       }
       launch_many<Order<Bits, W>>(context, Op::kSeveralName, orders, dim3(kThreads),
                                   &reorder_many_kernel<kForward, Bits, W>,

@@ -48,11 +48,13 @@ def test_mixtures_are_the_model_of_one_device(seed, optimizer, monkeypatch):
         found = outcome(model, STEPS)
         assert_near(found, wanted, TOLERANCE[optimizer])
         assert_copies_are_the_same(model, tables, count)
-    # Tables that travel alone: to the bit.
-    monkeypatch.setenv("HUGECTR_GROUP", "0")
-    alone = outcome(make_model(tables, devices(8), optimizer), STEPS)
-    for name, values in found.items():
-        np.testing.assert_array_equal(alone[name], values, err_msg=name)
+    # Tables that travel alone, and what stays on its device apart: to the bit.
+    for variable, value in (("HUGECTR_GROUP", "0"), ("HUGECTR_APART_BYTES", "1")):
+        with monkeypatch.context() as patch:
+            patch.setenv(variable, value)
+            other = outcome(make_model(tables, devices(8), optimizer), STEPS)
+        for name, values in found.items():
+            np.testing.assert_array_equal(other[name], values, err_msg=f"{name}, {variable}")
 
 
 @pytest.mark.parametrize("placement", KINDS)

@@ -90,14 +90,13 @@ class PooledExchange final : public Exchange {
       }
     }
     run_several(context, std::move(lookups));
-    const auto travel = [&](const OpContext& on) { calls.run(on); };
-    if (staying.empty()) {
-      travel(context);
-    } else {
-      staying_->run(context, travel,
-                    [&](const OpContext& beside) { run_several(beside, std::move(staying)); });
-    }
-    run_several(context, std::move(reorders));
+    const auto travel = [&](const OpContext& on) {
+      calls.run(on);
+      run_several(on, std::move(reorders));
+    };
+    if (staying.empty()) return travel(context);
+    staying_->run(context, StayingWork::Urgency::Filling, travel,
+                  [&](const OpContext& beside) { run_several(beside, std::move(staying)); });
   }
 
   void backward(const OpContext& context, std::span<Shipment> tables, const Rounding& rounding,
@@ -233,7 +232,7 @@ class PooledExchange final : public Exchange {
     reorders.push_back({.blocks = in_parts(blocks, parts),
                         .y = in_parts(output, parts),
                         .device_count = static_cast<std::int64_t>(parts.devices),
-                        .left_out = stays ? static_cast<std::int64_t>(route.rank()) : -1});
+                        .share = stays ? route.share_of_others() : SlotShare{}});
   }
 
   static void return_blocks(const Route& route, const TensorRef& gradient, const TensorRef& to,

@@ -13,6 +13,7 @@ StayingWork::StayingWork(GPUResource& gpu) : gpu_(gpu) {
   apart_bytes_ = bytes_variable("HUGECTR_APART_BYTES", beside ? std::size_t{8} << 20 : kNever);
   if (!beside) return;
   gpu.staying_stream();
+  gpu.filling_stream();
   before_ = gpu.create_event();
   done_ = gpu.create_event();
 }

@@ -19,15 +19,21 @@ class StayingWork {
   /// HUGECTR_APART_BYTES. On a CPU, where nothing goes beside, only if that is set.
   bool worth_it(std::size_t bytes) const { return bytes > 0 && bytes >= apart_bytes_; }
 
+  /// What comes next waits for it as for what travels; or: the dense network has work for the
+  /// device meanwhile, which goes first.
+  enum class Urgency { Urgent, Filling };
+
   /// Calls travel(context) and stay(context of the stream beside); both follow what the context's
   /// stream holds, and it goes on behind both. On a CPU one after the other.
   template <class Travel, class Stay>
-  void run(const OpContext& context, const Travel& travel, const Stay& stay) const {
+  void run(const OpContext& context, Urgency urgency, const Travel& travel,
+           const Stay& stay) const {
     if (!done_) {
       stay(context);
       return travel(context);
     }
-    const OpContext beside = gpu_.staying_context();
+    const OpContext beside =
+        urgency == Urgency::Urgent ? gpu_.staying_context() : gpu_.filling_context();
     context.stream->record(*before_);
     beside.stream->wait(*before_);
     travel(context);

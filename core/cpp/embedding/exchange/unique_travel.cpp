@@ -91,7 +91,7 @@ bool UniqueExchange::stays_apart(const Shipment& table, TensorScalarType type,
 /// Owners give the rows that were asked for; who asked pools them.
 void UniqueExchange::forward(const OpContext& context, std::span<const Shipment> tables,
                              const Rounding& rounding, MicroBatch part) const {
-  std::vector<EmbeddingLookup> gathers, staying, staying_pools, handed, pools;
+  std::vector<EmbeddingLookup> gathers, staying, staying_pools, handed, pools_of_others, pools;
   gathers.reserve(tables.size());
   pools.reserve(tables.size());
   VectorCalls calls(rounding, VectorCalls::Direction::Forward);
@@ -153,15 +153,20 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
       pool.share = table.route->own_share();
       staying_pools.push_back(pool);
       pool.share = table.route->share_of_others();
+      if (pool.share.count(output.shape[1]) > 0) pools_of_others.push_back(std::move(pool));
+    } else {
+      pools.push_back(std::move(pool));
     }
-    if (pool.share.count(output.shape[1]) > 0) pools.push_back(std::move(pool));
   }
   run_several(context, std::move(gathers));
-  const auto travel = [&](const OpContext& on) { calls.run(on); };
+  const auto travel = [&](const OpContext& on) {
+    calls.run(on);
+    run_several(on, std::move(pools_of_others));
+  };
   if (staying.empty()) {
     travel(context);
   } else {
-    staying_.run(context, travel, [&](const OpContext& beside) {
+    staying_.run(context, StayingWork::Urgency::Filling, travel, [&](const OpContext& beside) {
       run_several(beside, std::move(staying));
       run_several(beside, std::move(staying_pools));
     });
@@ -232,7 +237,7 @@ void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tabl
   run_several(context, std::move(of_node));
   const auto travel = [&](const OpContext& on) { calls.run(on); };
   if (staying.empty()) return travel(context);
-  staying_.run(context, travel,
+  staying_.run(context, StayingWork::Urgency::Urgent, travel,
                [&](const OpContext& beside) { run_several(beside, std::move(staying)); });
 }
 
