@@ -121,6 +121,7 @@ bool SessionState::train() {
   if (s.plan_when_done || evicts) {
     s.resources->synchronize();
     if (evicts) s.tables->evict(s.step);
+    s.interrupt_steps();
     s.planner->start();
   }
   return true;
@@ -139,6 +140,7 @@ bool SessionState::eval() {
   s.eval_reader->start();
   // A training plan under way shares the plan streams and the hash tables.
   s.wait_for_plan();
+  s.interrupt_steps();
   Batch* batch = s.eval_reader->acquire();
   s.eval_at_end = batch == nullptr;
   s.eval_samples = batch ? batch->samples : 0;

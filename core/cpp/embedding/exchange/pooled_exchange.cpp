@@ -228,11 +228,12 @@ class PooledExchange final : public Exchange {
         route.pooled(output.dtype, samples * route.device_count(), route.own_slots());
     calls.all_to_all(route, own, blocks, parts.width, counts.own, counts.other,
                      {route.wire_sent(), route.wire_came()}, stays);
-    if (direct || (stays && parts.devices == 1)) return;  // from nobody else
+    const SlotShare share = stays ? route.share_of_others() : SlotShare{};
+    if (direct || share.count(output.shape[1]) == 0) return;
     reorders.push_back({.blocks = in_parts(blocks, parts),
                         .y = in_parts(output, parts),
                         .device_count = static_cast<std::int64_t>(parts.devices),
-                        .share = stays ? route.share_of_others() : SlotShare{}});
+                        .share = share});
   }
 
   static void return_blocks(const Route& route, const TensorRef& gradient, const TensorRef& to,
