@@ -62,20 +62,10 @@ Stream& GPUResource::staying_stream() {
   return *staying_stream_;
 }
 
-OpContext GPUResource::filling_context() { return {&filling_stream(), pool_, nullptr, device_}; }
-
-Stream& GPUResource::filling_stream() {
-  if (!filling_stream_) {
-    filling_stream_ = backend_.create_stream(device_, "filling", StreamPriority::Low);
-  }
-  return *filling_stream_;
-}
-
 std::vector<Stream*> GPUResource::streams() {
   std::vector<Stream*> all{memcpy_stream_.get(), plan_stream_.get()};
   if (move_stream_) all.push_back(move_stream_.get());  // behind the plans that it waits for
   if (staying_stream_) all.push_back(staying_stream_.get());
-  if (filling_stream_) all.push_back(filling_stream_.get());
   all.insert(all.end(), {exchange_stream_.get(), compute_stream_.get()});
   return all;
 }

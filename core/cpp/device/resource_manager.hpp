@@ -59,8 +59,6 @@ class HCTR_API GPUResource {
   /// For rows that stay on the device while others travel on another stream. Made when first asked
   /// for, by one thread.
   Stream& staying_stream();
-  /// The same for what takes of the device what all others leave. Likewise.
-  Stream& filling_stream();
   /// All there are.
   std::vector<Stream*> streams();
   Communicator& communicator() { return *communicators_.step; }
@@ -78,7 +76,6 @@ class HCTR_API GPUResource {
   /// Without a communicator.
   OpContext move_context();
   OpContext staying_context();
-  OpContext filling_context();
   /// Makes pending and later collectives of the device throw CommError(reason): those of all
   /// processes (abort) or of this one (leave).
   void abort(const std::string& reason) noexcept;
@@ -99,7 +96,7 @@ class HCTR_API GPUResource {
   ThreadPool* pool_;
   bool tf32_ = false, algorithm_search_ = false;
   std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_, exchange_stream_,
-      move_stream_, staying_stream_, filling_stream_;
+      move_stream_, staying_stream_;
   std::unique_ptr<StagingPieces> staging_pieces_;
 };
 

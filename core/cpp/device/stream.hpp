@@ -41,7 +41,7 @@ class HCTR_API TimeMark {
 class OpTimeline;
 
 /// Whose work a device takes up first when several streams wait for room on it.
-enum class StreamPriority { Low, Normal, High };
+enum class StreamPriority { Normal, High };
 
 /// In-order queue of work of one device. On CUDA a cudaStream_t; on a virtual CPU device a real
 /// queue with a thread of its own, so that a missing event shows there too.

@@ -6,8 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "core/cpp/embedding/exchange/vector_calls.hpp"
-
 namespace hugectr {
 namespace {
 
@@ -135,12 +133,6 @@ void ModelTables::backward_and_update(std::size_t local_id, PlanSlot slot,
                                       bool beside) {
   for_each_trained(gradient, [&](LookupGroup& lookup, const std::vector<TensorRef>& gradients) {
     lookup.backward_and_update(local_id, slot, gradients, scalars, beside);
-  });
-}
-
-bool ModelTables::rounds_by_step() const {
-  return std::ranges::any_of(tables_, [](const ShardedTable* table) {
-    return travel_packed(table->params(), table->params().output_type);
   });
 }
 

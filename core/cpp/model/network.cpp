@@ -125,8 +125,7 @@ Network::Network(std::shared_ptr<const NetworkGraph> graph, GPUResource& gpu)
     updates_beside_ = update_beside(gpu_.device(), options.devices);
     if (options.devices > 1 || updates_beside_) {
       lane_ = std::make_unique<ExchangeLane>(gpu_.exchange_context(), gpu_.create_event(),
-                                             gpu_.create_event(), gpu_.create_event(),
-                                             gpu_.create_event());
+                                             gpu_.create_event(), gpu_.create_event());
     }
     train_ = std::make_unique<BoundSchedule>(graph_->train_schedule(), gpu_.compute_context(),
                                              gpu_.memory_resource(), owner + ", training",
@@ -163,7 +162,6 @@ void Network::watch_inputs() {
     const std::optional<std::size_t> before = train_->wait_for(vectors);
     // The first micro-batch may wait at once: the next ones come beside it.
     waits_for_inputs_ = before && (count > 1 || *before > 0);
-    inputs_end_early_ = watches_inputs_ && count == 1 && train_->done_with(vectors);
   }
 }
 
@@ -229,11 +227,8 @@ void Network::set_scalars(const StepScalars& scalars) {
   gpu_.compute_stream().copy_scalars(scalars_.get_ptr(), &scalars, sizeof scalars);
 }
 
-void Network::bring_first_inputs(const MicroBatchWork& bring_inputs, bool goes_on) {
-  const auto bring = [&] { bring_inputs(0); };
-  Stream& stream = gpu_.compute_stream();
-  if (goes_on && inputs_end_early_) return lane_->submit_behind_note(stream, bring);
-  lane_->submit(stream, bring);
+void Network::bring_first_inputs(const MicroBatchWork& bring_inputs) {
+  lane_->submit(gpu_.compute_stream(), [&] { bring_inputs(0); });
 }
 
 void Network::train(bool with_sums, const MicroBatchWork& take_gradients,
@@ -246,12 +241,7 @@ void Network::train(bool with_sums, const MicroBatchWork& take_gradients,
   };
   std::size_t taken = 0, brought = 1;
   std::function<void()> completed, needed;
-  if (take_gradients) {
-    completed = [&] {
-      if (inputs_end_early_) lane_->note(stream);
-      submit(take_gradients, taken++);
-    };
-  }
+  if (take_gradients) completed = [&] { submit(take_gradients, taken++); };
   if (bring_inputs) {
     needed = [&] {
       lane_->join(stream);

@@ -33,10 +33,8 @@ class HCTR_API Network {
   /// Work for one micro-batch, by its number; without them the one that is the whole batch.
   using MicroBatchWork = std::function<void(std::size_t)>;
   /// Puts what writes inputs of the first micro-batch on the exchange stream. The sooner the
-  /// better: it runs beside all that the step begins with; and where nothing but training has used
-  /// the network and what the inputs are made of since its last step, whose inputs were updated on
-  /// the exchange stream (`goes_on`), beside what is left of that.
-  void bring_first_inputs(const MicroBatchWork& bring_inputs, bool goes_on);
+  /// better: it runs beside all that the step begins with.
+  void bring_first_inputs(const MicroBatchWork& bring_inputs);
   /// Clears gradients; forward, loss, backward. The inputs must have been written. Gradients are
   /// summed over all devices bucket by bucket, while backward goes on, if `with_sums`.
   /// `take_gradients`, if given, is called once a micro-batch when the gradients of its inputs have
@@ -140,8 +138,6 @@ class HCTR_API Network {
   std::unique_ptr<ExchangeLane> lane_;           ///< null where nothing runs beside a step
   std::unique_ptr<BoundSchedule> train_, eval_;  ///< null: the graph has none
   bool updates_beside_ = false, watches_inputs_ = false, waits_for_inputs_ = false;
-  /// Whether nothing reads the inputs once their gradients are there.
-  bool inputs_end_early_ = false;
 };
 
 }  // namespace hugectr

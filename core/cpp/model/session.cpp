@@ -32,9 +32,11 @@ struct EndState {
 
 /// Streams of a device whose ops are timed, and their names.
 std::vector<std::pair<Stream*, const char*>> timed_streams(GPUResource& gpu) {
-  return {{&gpu.compute_stream(), "compute"}, {&gpu.plan_stream(), "plan"},
-          {&gpu.move_stream(), "move"},       {&gpu.exchange_stream(), "exchange"},
-          {&gpu.staying_stream(), "staying"}, {&gpu.filling_stream(), "filling"}};
+  return {{&gpu.compute_stream(), "compute"},
+          {&gpu.plan_stream(), "plan"},
+          {&gpu.move_stream(), "move"},
+          {&gpu.exchange_stream(), "exchange"},
+          {&gpu.staying_stream(), "staying"}};
 }
 
 }  // namespace
@@ -121,7 +123,6 @@ bool SessionState::train() {
   if (s.plan_when_done || evicts) {
     s.resources->synchronize();
     if (evicts) s.tables->evict(s.step);
-    s.interrupt_steps();
     s.planner->start();
   }
   return true;
@@ -140,7 +141,6 @@ bool SessionState::eval() {
   s.eval_reader->start();
   // A training plan under way shares the plan streams and the hash tables.
   s.wait_for_plan();
-  s.interrupt_steps();
   Batch* batch = s.eval_reader->acquire();
   s.eval_at_end = batch == nullptr;
   s.eval_samples = batch ? batch->samples : 0;

@@ -2,7 +2,6 @@
 #include "core/cpp/model/session_state.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/cpp/model/build.hpp"
 #include "core/cpp/model/label_inputs.hpp"
@@ -43,7 +42,6 @@ void SessionState::build(const std::optional<ReaderSpec>& reader,
   tables = make_tables(solver, model, *graph, resources);
   networks = make_networks(solver, graph, *resources);
   find_vectors();
-  goes_on.resize(devices());
   has_reader = reader.has_value();
   if (reader) {
     reads_together = hugectr::reads_together(*reader, model, *resources);
@@ -146,9 +144,8 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   };
 
   if (timed) clock.begin(stream);
-  const bool behind_a_step = std::exchange(goes_on[local_id], 0) != 0 && may_go_on;
   network.set_scalars(scalars_for(local_id, *planned.batch, true));
-  if (brings_beside) network.bring_first_inputs(bring_vectors, behind_a_step);
+  if (brings_beside) network.bring_first_inputs(bring_vectors);
   stream.wait(*batch.ready);
   write_inputs(local_id, batch, true);
   if (timed) clock.end_stage(stream);
@@ -189,14 +186,6 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   loss_watch->note(local_id, step + 1, network.loss(true));
   stream.record(*batch.consumed);
   if (timed) clock.end_stage(stream);
-  // Tables may be read before this step has ended where they are updated on the exchange stream,
-  // and nothing that is looked up is rounded by the step's number, which the main stream writes.
-  goes_on[local_id] = updates_last && brings_beside && !tables->rounds_by_step() ? 1 : 0;
-}
-
-void SessionState::interrupt_steps(bool always) {
-  std::ranges::fill(goes_on, 0);
-  if (always) may_go_on = false;
 }
 
 void SessionState::plan_eval_on(std::size_t local_id, Batch& batch) {
@@ -278,7 +267,6 @@ void SessionState::check_loss() {
 }
 
 void SessionState::settle() {
-  interrupt_steps();
   if (planner) planner->undo();
   resources->synchronize();
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
-#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -59,10 +58,6 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   void check_loss();
   /// All work done, tables hold trained rows only: before anything outside a step looks at them.
   void settle();
-  /// Something else than a training step is given to the devices' main streams: the next step
-  /// waits for all of it before it reads tables. From now on always, where who does so may come
-  /// back without a call (`always`).
-  void interrupt_steps(bool always = false);
   /// No plan is being made any more; what is planned stays.
   void wait_for_plan() const {
     if (planner) planner->settle();
@@ -142,10 +137,6 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   ReadPosition trained_to;       ///< behind the last batch that trained
   bool plan_when_done = false;   ///< a profile in which step and plan do not overlap
   double acquire_seconds = 0.0;
-  /// By device: whether a training step, whose tables were updated on the exchange stream, was the
-  /// last that its main stream has been given.
-  std::vector<std::uint8_t> goes_on;
-  bool may_go_on = true;
   std::atomic<int> calls{0};
   std::atomic<bool> ended{false};
 };

@@ -14,7 +14,6 @@ std::int64_t SessionTable::step() const { return session_.step; }
 TableViews SessionTable::view(std::size_t local_id) {
   session_.resources->get_local_gpu(local_id);  // checks the number
   session_.wait_for_plan();                     // a plan under way may be growing the table
-  session_.interrupt_steps(true);               // rows may be written through it at any time
   const TableRows rows = table().rows(local_id);
   const auto view = [&](const TensorRef& ref) { return session_.view(local_id, ref); };
   TableViews views{view(rows.keys), view(rows.slots), view(rows.vectors), {}};

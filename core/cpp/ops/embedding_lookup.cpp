@@ -16,27 +16,19 @@ namespace {
 constexpr std::size_t kLookupGrain = 1024;  // buckets of a piece
 constexpr std::uint32_t kLookupAhead = 48;  // rows fetched before they are needed
 
-/// Of the vectors that the op makes those from number `begin` to `end`.
 template <std::size_t D, class Row>
 void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
-  const std::size_t slots = op.out.shape[1], chosen = op.share.count(slots);
+  const std::size_t slots = op.out.shape[1];
   const std::size_t d = D ? D : op.out.shape[2];
-  const bool of_all = chosen < slots && !op.has_share_alone();  // row_offsets are
-  const auto bucket_of = [&](std::size_t vector) {
-    return of_all ? vector / chosen * slots +
-                        op.share.slot(static_cast<std::uint32_t>(vector % chosen))
-                  : vector;
-  };
   const std::uint32_t* __restrict rows = op.rows.ptr<std::uint32_t>();
   const std::uint32_t* __restrict offsets = op.row_offsets.ptr<std::uint32_t>();
   const Row* __restrict weights = op.weights.ptr<Row>();
   const float* __restrict scales = op.scale.empty() ? nullptr : op.scale.ptr<float>();
-  const std::uint32_t last = offsets[bucket_of(end - 1) + 1];
-  std::size_t number = begin % chosen;  // of the slot in the share
-  float* sample_out = op.out.row<float>(begin / chosen);
-  for (std::size_t vector = begin; vector < end; ++vector) {
-    const std::size_t bucket = bucket_of(vector);
-    float* out = sample_out + op.share.slot(static_cast<std::uint32_t>(number)) * d;
+  const std::uint32_t last = offsets[end];
+  std::size_t slot = begin % slots;
+  float* sample_out = op.out.row<float>(begin / slots);
+  for (std::size_t bucket = begin; bucket < end; ++bucket) {
+    float* out = sample_out + slot * d;
     bool first = true;
     for (std::uint32_t i = offsets[bucket]; i < offsets[bucket + 1]; ++i) {
       if (i + kLookupAhead < last && rows[i + kLookupAhead] != kNoRow) {
@@ -56,8 +48,8 @@ void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
     } else if (scales && scales[bucket] != 1.0f) {
       set_scaled<D>(out, out, scales[bucket], d);
     }
-    if (++number == chosen) {
-      number = 0;
+    if (++slot == slots) {
+      slot = 0;
       sample_out += op.out.row_stride;
     }
   }
@@ -65,8 +57,7 @@ void look_up(const EmbeddingLookup& op, std::size_t begin, std::size_t end) {
 
 void embedding_lookup_kernel(const OpContext& context, const EmbeddingLookup& op) {
   const auto run = [&]<std::size_t D, class Row>(std::integral_constant<std::size_t, D>, Row) {
-    const std::size_t vectors = op.out.shape[0] * op.share.count(op.out.shape[1]);
-    parallel_for(*context.pool, vectors, kLookupGrain,
+    parallel_for(*context.pool, op.row_offsets.size() - 1, kLookupGrain,
                  [&](std::size_t begin, std::size_t end) { look_up<D, Row>(op, begin, end); });
   };
   if (op.weights.dtype == TensorScalarType::BFloat16) {
@@ -87,11 +78,9 @@ void EmbeddingLookup::check() const {
   const std::size_t buckets = check_row_offsets(kName, row_offsets);
   check_array(kName, "rows", rows, TensorScalarType::UInt32, rows.size());
   check_real(kName, "out", out);
-  HCTR_CHECK(out.shape.size() == 3, kName, ": out has shape ", to_string(out.shape),
-             ", must be (samples, slots, d)");
-  share.check(kName);
-  HCTR_CHECK(out.shape[0] * out.shape[1] == buckets || has_share_alone(), kName, ": out has shape ",
-             to_string(out.shape), " for ", buckets, " buckets, must be (samples, slots, d)");
+  HCTR_CHECK(out.shape.size() == 3 && out.shape[0] * out.shape[1] == buckets, kName,
+             ": out has shape ", to_string(out.shape), " for ", buckets,
+             " buckets, must be (samples, slots, d)");
   const bool of_table =
       weights.dtype == TensorScalarType::Float32 || weights.dtype == TensorScalarType::BFloat16;
   HCTR_CHECK(of_table || weights.dtype == out.dtype, kName, ": weights hold ",

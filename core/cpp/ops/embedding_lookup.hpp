@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "core/cpp/device/op.hpp"
-#include "core/cpp/ops/loops/slot_share.hpp"
 
 namespace hugectr {
 
@@ -13,13 +12,9 @@ namespace hugectr {
 ///
 /// rows (n) uint32, kNoRow adds nothing; row_offsets (B*S + 1) uint32; weights (R, d) float32 or
 /// bfloat16, as a table keeps them, or float16 when out has that too (rows that came from other
-/// devices); scale (B*S) float32 (mean) or empty (sum: 1); out (B, S, d) float32, float16 or
-/// bfloat16, any row_stride: summed in float32, rounded once. Overwrites; an empty bucket becomes
-/// zero. Deterministic.
-///
-/// Of a share of the slots only these are looked up, and what out has of the others stays.
-/// row_offsets and scale are then of all buckets, or of the share's alone, T slots: (B*T + 1),
-/// bucket = sample * T + number of the slot in the share.
+/// devices); scale (B*S) float32
+/// (mean) or empty (sum: 1); out (B, S, d) float32, float16 or bfloat16, any row_stride: summed in
+/// float32, rounded once. Overwrites; an empty bucket becomes zero. Deterministic.
 ///
 /// The CPU copies weights of float16 to float32 as a whole, others never.
 struct HCTR_API EmbeddingLookup {
@@ -28,22 +23,15 @@ struct HCTR_API EmbeddingLookup {
   static constexpr std::string_view k16BitFields = "out";  // a table says what its weights are
   static constexpr std::string_view kBFloat16OnCpu = "weights";
   TensorRef rows, row_offsets, weights, scale, out;
-  SlotShare share;
 
   void visit(OpVisitor& v) {
     v.tensor("rows", Access::In, rows);
     v.tensor("row_offsets", Access::In, row_offsets);
     v.tensor("weights", Access::In, weights);
     v.optional("scale", Access::In, scale);
-    share.visit(v);
-    v.tensor("out", share.all() ? Access::Out : Access::InOut, out);
+    v.tensor("out", Access::Out, out);
   }
   void check() const;
-  /// Whether row_offsets are of the share's buckets alone.
-  bool has_share_alone() const {
-    const std::size_t slots = share.count(out.shape[1]);
-    return slots < out.shape[1] && row_offsets.size() == out.shape[0] * slots + 1;
-  }
 };
 
 }  // namespace hugectr

@@ -14,10 +14,9 @@
 namespace hugectr {
 namespace {
 
-/// Calls copy(place in blocks, place in y) for every vector of a share; places count elements.
+/// Calls copy(place in blocks, place in y) for every vector; places count elements.
 template <class Copy>
-void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices,
-                     const SlotShare& share, const Copy& copy) {
+void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices, const Copy& copy) {
   const std::size_t samples = y.shape[0], slots = y.shape[1], d = y.shape[2];
   std::vector<std::size_t> start(devices), width(devices);
   for (std::size_t r = 0, at = 0; r < devices; at += samples * width[r] * d, ++r) {
@@ -27,8 +26,7 @@ void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices,
   parallel_for(pool, samples, std::max<std::size_t>(1, 1024 / std::max<std::size_t>(1, slots)),
                [&](std::size_t begin, std::size_t end) {
                  for (std::size_t sample = begin; sample < end; ++sample) {
-                   for (std::size_t i = 0; i < share.count(slots); ++i) {
-                     const std::size_t slot = share.slot(static_cast<std::uint32_t>(i));
+                   for (std::size_t slot = 0; slot < slots; ++slot) {
                      const std::size_t r = owner_of_slot(slot, devices);
                      copy(start[r] + (sample * width[r] + slot / devices) * d,
                           sample * y.row_stride + slot * d);
@@ -40,7 +38,7 @@ void for_each_vector(ThreadPool& pool, const TensorRef& y, std::size_t devices,
 void reorder_fwd_kernel(const OpContext& context, const EmbeddingReorderFwd& op) {
   const std::size_t size = size_of(op.y.dtype);
   for_each_vector(
-      *context.pool, op.y, static_cast<std::size_t>(op.device_count), op.share,
+      *context.pool, op.y, static_cast<std::size_t>(op.device_count),
       [=, blocks = static_cast<const char*>(op.blocks.data), y = static_cast<char*>(op.y.data),
        bytes = op.y.shape[2] * size](std::size_t block_at, std::size_t y_at) {
         std::memcpy(y + y_at * size, blocks + block_at * size, bytes);
@@ -50,7 +48,7 @@ void reorder_fwd_kernel(const OpContext& context, const EmbeddingReorderFwd& op)
 void reorder_bwd_kernel(const OpContext& context, const EmbeddingReorderBwd& op) {
   const std::size_t size = size_of(op.dy.dtype);
   for_each_vector(
-      *context.pool, op.dy, static_cast<std::size_t>(op.device_count), SlotShare{},
+      *context.pool, op.dy, static_cast<std::size_t>(op.device_count),
       [=, blocks = static_cast<char*>(op.dblocks.data), dy = static_cast<const char*>(op.dy.data),
        bytes = op.dy.shape[2] * size](std::size_t block_at, std::size_t y_at) {
         std::memcpy(blocks + block_at * size, dy + y_at * size, bytes);
@@ -73,12 +71,7 @@ void check_reorder(const char* op, const TensorRef& y, const TensorRef& blocks,
 
 }  // namespace
 
-void EmbeddingReorderFwd::check() const {
-  check_reorder(kName, y, blocks, device_count);
-  share.check(kName);
-  HCTR_CHECK(share.all() || share.devices == device_count, kName, ": a share of the slots of ",
-             share.devices, " devices in blocks of ", device_count);
-}
+void EmbeddingReorderFwd::check() const { check_reorder(kName, y, blocks, device_count); }
 void EmbeddingReorderBwd::check() const { check_reorder(kName, dy, dblocks, device_count); }
 
 }  // namespace hugectr

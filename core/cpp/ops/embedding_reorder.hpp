@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "core/cpp/device/op.hpp"
-#include "core/cpp/ops/loops/slot_share.hpp"
 
 namespace hugectr {
 
@@ -12,21 +11,18 @@ namespace hugectr {
 ///
 /// blocks (b * S, d): for device r = 0 .. N-1 in turn (b, S_r, d), S_r slots of device r
 /// (filter_keys.hpp). y (b, S, d), any row_stride. Both float32, float16 or bfloat16: bits are
-/// moved. Overwrites y; of a share of the slots, of N devices, only these: what blocks have of
-/// others is not read. No overlap. Deterministic. N = 1 is a copy into rows that need not be
+/// moved. Overwrites y; no overlap. Deterministic. N = 1 is a copy into rows that need not be
 /// contiguous.
 struct HCTR_API EmbeddingReorderFwd {
   static constexpr const char* kName = "embedding_reorder_fwd";
   static constexpr const char* kSeveralName = "several_embedding_reorder_fwd";
   TensorRef blocks, y;
   std::int64_t device_count = 1;
-  SlotShare share;
 
   void visit(OpVisitor& v) {
-    v.attribute("device_count", device_count);
-    share.visit(v);
     v.tensor("blocks", Access::In, blocks);
-    v.tensor("y", share.all() ? Access::Out : Access::InOut, y);
+    v.tensor("y", Access::Out, y);
+    v.attribute("device_count", device_count);
   }
   void check() const;
 };

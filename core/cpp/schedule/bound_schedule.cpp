@@ -139,22 +139,6 @@ bool BoundSchedule::watch(const std::vector<std::string>& names) {
   return last != nullptr;
 }
 
-bool BoundSchedule::done_with(const std::vector<std::string>& names) const {
-  bool completed = false, touched = false;
-  for (const OpRecord& record : records_) {
-    if (completed) {
-      record.op.for_each_tensor([&](const char*, Access, const TensorRef& ref) {
-        for (const std::string& name : names) touched |= overlap(ref, tensor(name));
-      });
-    }
-    if (record.completes) {
-      completed = true;
-      touched = false;
-    }
-  }
-  return completed && !touched;
-}
-
 void BoundSchedule::run(Phase first, Phase last, const std::function<void()>& completed,
                         const std::function<void()>& needed) {
   if (lane_ && first > Phase::Backward) lane_->join(*context_.stream);

@@ -35,9 +35,6 @@ class HCTR_API BoundSchedule {
   /// Names tensors that somebody else writes while the first records of Forward run; likewise. How
   /// many records of Forward come before the first that touches one; none does: nothing.
   std::optional<std::size_t> wait_for(const std::vector<std::string>& names);
-  /// Whether nothing that comes behind the last record that writes watched tensors touches these.
-  /// After watch().
-  bool done_with(const std::vector<std::string>& names) const;
   /// Submits all records of the phases [first, last] to the context's stream. A range that begins
   /// after Backward waits for the lane. `completed` is called when all records of Backward that
   /// write watched tensors have been submitted, and not all others; `needed` before the first

@@ -10,18 +10,15 @@
 namespace hugectr {
 
 ExchangeLane::ExchangeLane(const OpContext& context, std::unique_ptr<Event> written,
-                           std::unique_ptr<Event> summed, std::unique_ptr<Event> ended,
-                           std::unique_ptr<Event> noted)
+                           std::unique_ptr<Event> summed, std::unique_ptr<Event> ended)
     : context_(context),
       written_(std::move(written)),
       summed_(std::move(summed)),
-      ended_(std::move(ended)),
-      noted_(std::move(noted)) {}
+      ended_(std::move(ended)) {}
 
 void ExchangeLane::submit(Stream& main, std::span<const OpRecord> records) {
   if (!used_) return;
-  main.record(*written_);
-  submit_behind(*written_, [&] {
+  submit_behind(main, [&] {
     for (const OpRecord& record : records) {
       if (OpTimeline* const timeline = context_.stream->timeline()) {
         timeline->set_layer(record.layer);
@@ -32,26 +29,15 @@ void ExchangeLane::submit(Stream& main, std::span<const OpRecord> records) {
 }
 
 void ExchangeLane::submit(Stream& main, const std::function<void()>& work) {
-  fail_with(main);
-  main.record(*written_);
-  submit_behind(*written_, work);
-}
-
-void ExchangeLane::note(Stream& main) { main.record(*noted_); }
-
-void ExchangeLane::submit_behind_note(Stream& main, const std::function<void()>& work) {
-  fail_with(main);
-  submit_behind(*noted_, work);
-}
-
-void ExchangeLane::fail_with(Stream& main) const {
   Communicator* const communicator = context_.communicator;
   main.submit_or_else([] {},
                       [communicator](const std::string& reason) { communicator->abort(reason); });
+  submit_behind(main, work);
 }
 
-void ExchangeLane::submit_behind(Event& event, const std::function<void()>& work) {
-  context_.stream->wait(event);
+void ExchangeLane::submit_behind(Stream& main, const std::function<void()>& work) {
+  main.record(*written_);
+  context_.stream->wait(*written_);
   work();
   context_.stream->record(*summed_);
   pending_ = true;

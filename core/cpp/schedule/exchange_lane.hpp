@@ -17,14 +17,11 @@ namespace hugectr {
 ///
 ///   main:  backward ......., last sums | join | update of dense weights | join_end | next step
 ///   lane:    sums of dense gradients, gradients of tables | update of tables | vectors of the next
-///
-/// The last of these overwrite what the step before has read: they wait for the note of that.
 class HCTR_API ExchangeLane {
  public:
   /// `context` has the lane's stream and communicator; the events are of its device.
   ExchangeLane(const OpContext& context, std::unique_ptr<Event> written,
-               std::unique_ptr<Event> summed, std::unique_ptr<Event> ended,
-               std::unique_ptr<Event> noted);
+               std::unique_ptr<Event> summed, std::unique_ptr<Event> ended);
 
   /// Whether records submitted from now on run, or nothing needs what they would sum.
   void set_used(bool used) { used_ = used; }
@@ -37,10 +34,6 @@ class HCTR_API ExchangeLane {
   /// `main` has failed by then: an event is reached behind work that failed, too, and a table would
   /// be updated with gradients that were never made.
   void submit(Stream& main, const std::function<void()>& work);
-  /// Notes what `main` has been given so far; and the same as submit(), behind no more of `main`
-  /// than that.
-  void note(Stream& main);
-  void submit_behind_note(Stream& main, const std::function<void()>& work);
   /// Puts work without collectives behind all that was submitted, which is all that it waits for.
   void end_with(const std::function<void()>& work);
   /// What `main` is given from now on waits for all submitted here.
@@ -49,11 +42,10 @@ class HCTR_API ExchangeLane {
   void join_end(Stream& main);
 
  private:
-  void fail_with(Stream& main) const;
-  void submit_behind(Event& event, const std::function<void()>& work);
+  void submit_behind(Stream& main, const std::function<void()>& work);
 
   OpContext context_;
-  std::unique_ptr<Event> written_, summed_, ended_, noted_;
+  std::unique_ptr<Event> written_, summed_, ended_;
   bool used_ = true, pending_ = false, ends_ = false;
 };
 

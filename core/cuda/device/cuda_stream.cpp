@@ -17,28 +17,13 @@
 
 namespace hugectr::cuda {
 
-namespace {
-
-/// As CUDA counts them on the current device: the lowest is 0, higher ones are negative.
-int cuda_priority(StreamPriority priority) {
-  int lowest = 0, highest = 0;
-  HCTR_TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
-  switch (priority) {
-    case StreamPriority::High:
-      return highest;
-    case StreamPriority::Normal:
-      return lowest - highest > 1 ? lowest - 1 : lowest;
-    default:
-      return lowest;
-  }
-}
-
-}  // namespace
-
 CudaStream::CudaStream(DeviceId device, const std::string& name, StreamPriority priority)
     : device_(device), name_(name), priority_(priority), scratch_(device.index) {
   const DeviceGuard guard(device_.index);
-  HCTR_TRY(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, cuda_priority(priority)));
+  int lowest = 0, highest = 0;
+  HCTR_TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  HCTR_TRY(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking,
+                                        priority == StreamPriority::High ? highest : lowest));
 }
 
 CudaStream::~CudaStream() {

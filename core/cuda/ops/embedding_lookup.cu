@@ -89,99 +89,6 @@ __device__ __forceinline__ void look_up_buckets(const Lookup<Row, T>& a) {
   while (done < left) finish_bucket();
 }
 
-// Of a share of the slots.
-template <class Row, class T>
-struct ShareLookup : Lookup<Row, T> {
-  SlotShare share;
-  std::uint32_t chosen;  // its slots
-};
-
-// The numbers of the rows of a tile's buckets as if they lay one after the other, which those of a
-// share's among all buckets do not.
-template <bool kShareAlone>
-struct TileRows {
-  const std::uint32_t* rows;
-  std::uint32_t stop[kTile], shift[kTile];  // of each bucket: its end here, and from here to there
-
-  __device__ std::uint32_t operator[](std::uint32_t i) const {
-    std::uint32_t by = shift[0];
-    if constexpr (!kShareAlone) {
-#pragma unroll
-      for (unsigned k = 1; k < kTile; ++k) by = i >= stop[k - 1] ? shift[k] : by;
-    }
-    return rows[i + by];
-  }
-};
-
-// As look_up_buckets(), of which it is not a case: that one's code is to stay what it is.
-// kShareAlone: offsets and scales are of the share's buckets alone.
-template <int W, bool kShareAlone, class Row, class T>
-__global__ void __launch_bounds__(kMaxRowThreads<W>) look_up_share_kernel(ShareLookup<Row, T> a) {
-  const std::size_t first = row_worker() * kTile;
-  if (first >= a.buckets) return;
-  const auto left = static_cast<unsigned>(min(a.buckets - first, std::size_t{kTile}));
-  const unsigned column = threadIdx.x * W;
-  const Row* weights = a.weights + column;
-  std::size_t sample = first / a.chosen;
-  T* out = a.out + sample * a.row_stride + column;  // ahead of `sample` go the buckets' beginnings
-  auto number = static_cast<std::uint32_t>(first % a.chosen);
-  SlotShare::At slot = a.share.at(number);
-
-  TileRows<kShareAlone> rows{.rows = a.rows};
-  std::uint32_t stop[kTile];
-  float scale[kTile];
-  std::uint32_t end = 0, ahead = number;
-  SlotShare::At slot_ahead = slot;
-#pragma unroll
-  for (unsigned k = 0; k < kTile; ++k) {
-    rows.shift[k] = 0;
-    scale[k] = 1.0f;
-    if (k < left) {
-      const std::size_t bucket = kShareAlone ? first + k : sample * a.slots + slot_ahead.slot;
-      const std::uint32_t begin = a.offsets[bucket];
-      rows.shift[k] = begin - end;  // modulo 2^32
-      end += a.offsets[bucket + 1] - begin;
-      if (a.scales) scale[k] = a.scales[bucket];
-      a.share.go_on(slot_ahead);
-      if (++ahead == a.chosen) {
-        ahead = 0;
-        slot_ahead = a.share.first();
-        ++sample;
-      }
-    }
-    stop[k] = rows.stop[k] = end;
-  }
-
-  Pack<float, W> sum{};
-  unsigned done = 0;
-  const auto finish_bucket = [&] {
-#pragma unroll
-    for (int k = 0; k < W; ++k) sum.v[k] *= scale[0];
-    store_narrowed<W>(out + slot.slot * a.d, sum);
-    sum = {};
-    ++done;
-    a.share.go_on(slot);
-    if (++number == a.chosen) {
-      number = 0;
-      slot = a.share.first();
-      out += a.row_stride;
-    }
-#pragma unroll
-    for (unsigned k = 0; k + 1 < kTile; ++k) {
-      stop[k] = stop[k + 1];
-      scale[k] = scale[k + 1];
-    }
-  };
-  const auto load = [&](std::uint32_t row) { return RawPack<W, Row>::load(weights + row * a.d); };
-  const auto take = [&](std::uint32_t at, const RawPack<W, Row>& row) {
-    while (at >= stop[0]) finish_bucket();  // ends before the tile does: at < end
-#pragma unroll
-    for (int k = 0; k < W; ++k) sum.v[k] += row[k];
-  };
-  stream_vectors<kAhead<W, Row>>(rows, 0, end, load, take);
-  while (done < left) finish_bucket();
-}
-
 template <int W, class Row, class T>
 __global__ void __launch_bounds__(kMaxRowThreads<W>, W == 4 && sizeof(Row) == 2 ? 4 : 0)
     embedding_lookup_kernel(Lookup<Row, T> a) {
@@ -222,26 +129,8 @@ unsigned blocks_of(std::size_t buckets, unsigned workers) {
   return static_cast<unsigned>((tiles + workers - 1) / workers);
 }
 
-/// Of a share, a launch each: few tables are large enough to be looked up in shares.
-template <class Row, class T>
-void look_up_share(const OpContext& context, const EmbeddingLookup& op) {
-  ShareLookup<Row, T> args{lookup_of<Row, T>(op), op.share,
-                           static_cast<std::uint32_t>(op.share.count(op.out.shape[1]))};
-  args.buckets = op.out.shape[0] * args.chosen;
-  if (args.buckets == 0) return;
-  with_width_of<Row, T>(args, [&](auto width) {
-    constexpr int kWidth = decltype(width)::value;
-    const dim3 block = row_block<kWidth>(args.d);
-    const dim3 grid(blocks_of(args.buckets, block.y));
-    const auto kernel = op.has_share_alone() ? &look_up_share_kernel<kWidth, true, Row, T>
-                                             : &look_up_share_kernel<kWidth, false, Row, T>;
-    launch(context, EmbeddingLookup::kName, grid, block, 0, kernel, args);
-  });
-}
-
 template <class Row, class T>
 void look_up(const OpContext& context, const EmbeddingLookup& op) {
-  if (!op.share.all()) return look_up_share<Row, T>(context, op);
   const Lookup<Row, T> args = lookup_of<Row, T>(op);
   with_width_of(args, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
@@ -296,12 +185,7 @@ void look_up_those_of(const OpContext& context, const Several<EmbeddingLookup>& 
     if (op.out.dtype != ScalarTypeOf<T>::value || op.weights.dtype != ScalarTypeOf<Row>::value) {
       continue;
     }
-    if (!has_work(op)) continue;
-    if (op.share.all()) {
-      all.push_back(lookup_of<Row, T>(op));
-    } else {
-      look_up_share<Row, T>(context, op);
-    }
+    if (has_work(op)) all.push_back(lookup_of<Row, T>(op));
   }
   look_up_all(context, all);
 }

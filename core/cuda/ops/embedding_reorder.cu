@@ -28,8 +28,8 @@ struct Blocks {
   }
 };
 
-// A tensor in slot order and the blocks it is made of, or a share of its slots; Bits is an unsigned
-// integer of the size of an element, W of which move at once.
+// A tensor in slot order and the blocks it is made of; Bits is an unsigned integer of the size of
+// an element, W of which move at once.
 template <class Bits, int W>
 struct Order {
   std::size_t count;  // packs
@@ -37,19 +37,16 @@ struct Order {
   Blocks blocks;
   Bits *block_data, *y;
   std::size_t row_stride;
-  SlotShare share;
 
-  Order(const TensorRef& in_slots, const TensorRef& in_blocks, std::size_t devices,
-        const SlotShare& slot_share)
-      : count(in_slots.shape[0] * slot_share.count(in_slots.shape[1]) * in_slots.shape[2] / W),
+  Order(const TensorRef& in_slots, const TensorRef& in_blocks, std::size_t devices)
+      : count(in_slots.size() / W),
         packs(in_slots.shape[2] / W),
-        slots(slot_share.count(in_slots.shape[1])),
+        slots(in_slots.shape[1]),
         blocks{in_slots.shape[0], in_slots.shape[2],           FastDivide(devices),
                devices,           in_slots.shape[1] / devices, in_slots.shape[1] % devices},
         block_data(static_cast<Bits*>(in_blocks.data)),
         y(static_cast<Bits*>(in_slots.data)),
-        row_stride(in_slots.row_stride),
-        share(slot_share) {}
+        row_stride(in_slots.row_stride) {}
   unsigned grid() const { return grid_for(count, kThreads); }
 
   // Moves every element in and out once.
@@ -58,10 +55,9 @@ struct Order {
     const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
     for (std::size_t t = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; t < count;
          t += step) {
-      std::size_t pack, number;
+      std::size_t pack, slot;
       const std::size_t vector = packs.divide(t, pack);
-      const std::size_t sample = slots.divide(vector, number);
-      const std::size_t slot = share.slot(static_cast<std::uint32_t>(number));
+      const std::size_t sample = slots.divide(vector, slot);
       Bits* block_at = block_data + blocks.vector(sample, slot) + pack * W;
       Bits* y_at = y + sample * row_stride + slot * blocks.d + pack * W;
       if constexpr (kForward) {
@@ -86,19 +82,14 @@ __global__ void reorder_many_kernel(const __grid_constant__ Many<Order<Bits, W>>
 struct Move {
   TensorRef in_slots, in_blocks;
   std::size_t devices;
-  SlotShare share;
 
   explicit Move(const EmbeddingReorderFwd& op)
-      : in_slots(op.y),
-        in_blocks(op.blocks),
-        devices(static_cast<std::size_t>(op.device_count)),
-        share(op.share) {}
+      : in_slots(op.y), in_blocks(op.blocks), devices(static_cast<std::size_t>(op.device_count)) {}
   explicit Move(const EmbeddingReorderBwd& op)
       : in_slots(op.dy),
         in_blocks(op.dblocks),
         devices(static_cast<std::size_t>(op.device_count)) {}
 
-  bool empty() const { return in_slots.size() == 0 || share.count(in_slots.shape[1]) == 0; }
   // Bytes of an element, and how many bytes move at once: 16, or 8 where vectors of 8 lie among
   // wider ones, or an element.
   std::pair<std::size_t, std::size_t> kind() const {
@@ -137,9 +128,9 @@ void with_kind(const std::pair<std::size_t, std::size_t>& kind, const F& f) {
 template <class Op, bool kForward>
 void reorder(const OpContext& context, const Op& op) {
   const Move move(op);
-  if (move.empty()) return;
+  if (move.in_slots.size() == 0) return;
   with_kind(move.kind(), [&]<class Bits, int W>() {
-    const Order<Bits, W> order(move.in_slots, move.in_blocks, move.devices, move.share);
+    const Order<Bits, W> order(move.in_slots, move.in_blocks, move.devices);
     launch(context, Op::kName, dim3(order.grid()), dim3(kThreads), 0,
            &reorder_kernel<kForward, Bits, W>, order);
   });
@@ -150,13 +141,13 @@ void reorder_many(const OpContext& context, const Several<Op>& several) {
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Move>> alike;
   for (const Op& op : several.ops) {
     const Move move(op);
-    if (!move.empty()) alike[move.kind()].push_back(move);
+    if (move.in_slots.size() > 0) alike[move.kind()].push_back(move);
   }
   for (const auto& [kind, moves] : alike) {
     with_kind(kind, [&]<class Bits, int W>() {
       std::vector<Order<Bits, W>> orders;
       for (const Move& move : moves) {
-        orders.emplace_back(move.in_slots, move.in_blocks, move.devices, move.share);
+        orders.emplace_back(move.in_slots, move.in_blocks, move.devices);
       }
       launch_many<Order<Bits, W>>(context, Op::kSeveralName, orders, dim3(kThreads),
                                   &reorder_many_kernel<kForward, Bits, W>,

@@ -14,9 +14,9 @@ template <class T>
 inline constexpr unsigned kVectorsAhead = 16 / sizeof(T);
 
 /// Calls take(i, load(numbers[i])) for i in [begin, end), in order, with N loads under way; kNoRow
-/// stands for a vector of zeros. Numbers: a pointer, or what is read as one.
-template <unsigned N, class Numbers, class Load, class Take>
-__device__ void stream_vectors(const Numbers& numbers, std::uint32_t begin, std::uint32_t end,
+/// stands for a vector of zeros.
+template <unsigned N, class Load, class Take>
+__device__ void stream_vectors(const std::uint32_t* numbers, std::uint32_t begin, std::uint32_t end,
                                const Load& load, const Take& take) {
   std::uint32_t number[N];
   const auto fetch_numbers = [&](std::uint32_t at) {

@@ -148,8 +148,7 @@ class NotedLane : public CapturedRangeTest {
   std::vector<std::string> notes_;
   NotingStream step_{"step", notes_}, side_{"lane", notes_};
   GPUResource& gpu_ = resources_->get_local_gpu(0);
-  ExchangeLane lane_{on(side_), gpu_.create_event(), gpu_.create_event(), gpu_.create_event(),
-                     gpu_.create_event()};
+  ExchangeLane lane_{on(side_), gpu_.create_event(), gpu_.create_event(), gpu_.create_event()};
 };
 
 TEST_F(NotedLane, RecordsBesideGoToTheLaneBehindWhatCameBefore) {
@@ -192,16 +191,6 @@ TEST_F(NotedLane, SumsBehindRunInTheStepWhereTheLaneIsUsed) {
   EXPECT_EQ(notes_, std::vector<std::string>(4, "step runs"));
 }
 
-TEST_F(NotedLane, WhatComesBehindANoteWaitsForNoMore) {
-  lane_.note(step_);
-  step_.submit([] {});
-  lane_.submit_behind_note(step_, [&] { side_.submit([] {}); });
-  lane_.join(step_);
-  EXPECT_EQ(notes_,
-            (std::vector<std::string>{"step records", "step runs", "step runs", "lane waits",
-                                      "lane runs", "lane records", "step waits"}));
-}
-
 TEST_F(NotedLane, WhatTheLaneEndsWithIsWaitedForLast) {
   lane_.join_end(step_);  // nothing is there to wait for
   lane_.submit(step_, [&] { side_.submit([] {}); });
@@ -223,8 +212,7 @@ TEST(ExchangeLane, WorkBehindAFailedStepDoesNotRun) {
   for (std::size_t id = 0; id < 2; ++id) {
     GPUResource& gpu = resources->get_local_gpu(id);
     lanes.push_back(std::make_unique<ExchangeLane>(gpu.exchange_context(), gpu.create_event(),
-                                                   gpu.create_event(), gpu.create_event(),
-                                                   gpu.create_event()));
+                                                   gpu.create_event(), gpu.create_event()));
     if (id == 0) gpu.compute_stream().submit([] { throw Error("the step broke"); });
     lanes[id]->submit(gpu.compute_stream(), [&] {
       const OpContext& context = lanes[id]->context();

@@ -26,29 +26,6 @@ def test_embedding_reorder(rng, d, devices, real, pad):
     np.testing.assert_array_equal(back, blocks)
 
 
-@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
-@pytest.mark.parametrize("devices", [2, 3, 8])
-@pytest.mark.parametrize("d", [1, 4, 16, 40])
-@pytest.mark.parametrize("others", [False, True])
-def test_embedding_reorder_of_a_share_of_slots(rng, d, devices, real, others):
-    samples, slots = 29, 5
-    values = real.store(rng.standard_normal((samples, slots, d)))
-    rank = int(rng.integers(0, devices))
-    left = [r for r in range(devices) if (r == rank) == others]
-    blocks = [values[:, r::devices].copy() for r in range(devices)]
-    for r in left:
-        blocks[r][:] = real.store([np.nan])[0]
-    before = real.store(rng.standard_normal(values.shape))
-    y = strided(real, real.values(before), int(rng.choice([0, 3, 8])))
-    tensors = {"blocks": np.concatenate([b.ravel() for b in blocks]), "y": y}
-    share = {"share_devices": devices, "share_device": rank, "share_others": others}
-    _core.run_op("embedding_reorder_fwd", tensors, {"device_count": devices, **share})
-    for r in left:
-        values[:, r::devices] = before[:, r::devices]
-    np.testing.assert_array_equal(y, values)
-    np.testing.assert_array_equal(around(y), real.store([7.0])[0], "beyond the columns")
-
-
 def test_embedding_reorder_refuses_blocks_of_another_type():
     tensors = {"blocks": np.zeros(2, np.float32), "y": np.zeros((1, 1, 2), np.float16)}
     with pytest.raises(ValueError, match="blocks"):

@@ -13,7 +13,6 @@
 #include "core/cpp/embedding/micro_batch.hpp"
 #include "core/cpp/embedding/placement/placement.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
-#include "core/cpp/ops/loops/slot_share.hpp"
 
 namespace hugectr {
 
@@ -37,9 +36,6 @@ class Route {
   std::size_t own_columns() const {
     return placement_.columns(rank_, params_.embedding_vec_size).count;
   }
-  /// Of whole buckets: the slots that the device has, and those of all others.
-  SlotShare own_share() const;
-  SlotShare share_of_others() const;
   /// Vectors of the larger of the two batches that are pooled on a device.
   std::size_t pooled_vectors(std::size_t rank) const { return batch() * placement_.slots_of(rank); }
   /// Vectors of a device's samples of that batch.
@@ -110,8 +106,7 @@ class Exchange {
 };
 
 /// Owners send sums of whole buckets, or of their part of them. Also for a single device, where
-/// nothing travels, and for tables that all devices have, of which only gradients do. Whole buckets
-/// of a device's own samples do not travel: it pools them into the output while others' do.
-std::unique_ptr<Exchange> make_pooled_exchange(GPUResource& gpu, std::size_t devices);
+/// nothing travels, and for tables that all devices have, of which only gradients do.
+std::unique_ptr<Exchange> make_pooled_exchange();
 
 }  // namespace hugectr

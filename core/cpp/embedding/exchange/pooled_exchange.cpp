@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/exchange/exchange.hpp"
-#include "core/cpp/embedding/exchange/staying_work.hpp"
 #include "core/cpp/embedding/exchange/vector_calls.hpp"
 #include "core/cpp/ops/copy_blocks.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
@@ -42,13 +40,12 @@ struct Samples {
   std::size_t first = 0, count = 0;
 };
 
-/// Of the samples whose buckets a device has, those of a micro-batch: its own, or every device's,
-/// each device's on their own where `apart`.
-std::vector<Samples> samples_of(const Route& route, const TablePlan& plan, MicroBatch part,
-                                bool apart) {
+/// Of the samples whose buckets a device has, those of a micro-batch: of the device's own, or of
+/// every device's.
+std::vector<Samples> samples_of(const Route& route, const TablePlan& plan, MicroBatch part) {
   const std::size_t devices = route.device_count(), own = plan.samples / devices;
   if (devices == 1 || route.of_own_samples()) return {{part.first(own), part.samples(own)}};
-  if (part.whole() && !apart) return {{0, plan.samples}};
+  if (part.whole()) return {{0, plan.samples}};
   std::vector<Samples> all;
   for (std::size_t r = 0; r < devices; ++r) {
     all.push_back({r * own + part.first(own), part.samples(own)});
@@ -66,37 +63,23 @@ TensorRef range_of_ref(TensorRef ref, std::size_t begin, std::size_t n) {
 
 class PooledExchange final : public Exchange {
  public:
-  PooledExchange(GPUResource& gpu, std::size_t devices) {
-    if (devices > 1) staying_.emplace(gpu);
-  }
-
   void forward(const OpContext& context, std::span<const Shipment> tables, const Rounding& rounding,
                MicroBatch part) const override {
-    const bool apart = is_apart(tables, part);
-    std::vector<EmbeddingLookup> lookups, staying;
+    pool(context, tables, part);
     VectorCalls calls(rounding, VectorCalls::Direction::Forward);
     std::vector<EmbeddingReorderFwd> reorders;
-    lookups.reserve(tables.size());
     for (const Shipment& table : tables) {
       const Placement& placement = table.route->placement();
-      const TensorRef output = part.of(table.vectors);
-      const bool stays = apart && may_stay(*table.route, output.dtype);
-      pool(table, part, stays, lookups, staying);
       if (placement.device_count() == 1 || placement.replicated()) continue;
+      const TensorRef output = part.of(table.vectors);
       if (placement.whole_buckets()) {
-        send_blocks(*table.route, output, stays, calls, reorders);
+        send_blocks(*table.route, output, calls, reorders);
       } else {
         add_sums(*table.route, output, calls, reorders);
       }
     }
-    run_several(context, std::move(lookups));
-    const auto travel = [&](const OpContext& on) {
-      calls.run(on);
-      run_several(on, std::move(reorders));
-    };
-    if (staying.empty()) return travel(context);
-    staying_->run(context, StayingWork::Urgency::Filling, travel,
-                  [&](const OpContext& beside) { run_several(beside, std::move(staying)); });
+    calls.run(context);
+    run_several(context, std::move(reorders));
   }
 
   void backward(const OpContext& context, std::span<Shipment> tables, const Rounding& rounding,
@@ -125,57 +108,33 @@ class PooledExchange final : public Exchange {
   }
 
  private:
-  /// Whether a device that has a bucket of its own samples has its vector as it is to be.
-  static bool may_stay(const Route& route, TensorScalarType type) {
-    const Placement& placement = route.placement();
-    return route.device_count() > 1 && !placement.replicated() && placement.whole_buckets() &&
-           route.own_slots() > 0 && route.own_columns() == route.params().embedding_vec_size &&
-           !travel_packed(route.params(), type);
-  }
-
-  /// Whether buckets of own samples are pooled beside those on their way.
-  bool is_apart(std::span<const Shipment> tables, MicroBatch part) const {
-    if (!staying_) return false;
-    std::size_t bytes = 0;
+  /// Sums of this device's rows in all buckets it has a part of.
+  static void pool(const OpContext& context, std::span<const Shipment> tables, MicroBatch part) {
+    std::vector<EmbeddingLookup> lookups;
+    lookups.reserve(tables.size());
     for (const Shipment& table : tables) {
-      const TensorRef output = part.of(table.vectors);
-      if (!may_stay(*table.route, output.dtype)) continue;
-      bytes += output.shape[0] * table.route->own_slots() * output.shape[2] * size_of(output.dtype);
-    }
-    return staying_->worth_it(bytes);
-  }
-
-  /// Sums of this device's rows in all buckets it has a part of. Those of its own samples, if they
-  /// stay, go into the output.
-  static void pool(const Shipment& table, MicroBatch part, bool stays,
-                   std::vector<EmbeddingLookup>& lookups, std::vector<EmbeddingLookup>& staying) {
-    const Route& route = *table.route;
-    const TablePlan& plan = *table.plan;
-    const std::size_t slots = route.own_slots();
-    if (slots == 0) return;
-    const bool travels = route.device_count() > 1 && !route.of_own_samples();
-    TensorRef out = travels ? route.pooled(table.vectors.dtype, part.samples(plan.samples), slots)
-                            : part.of(table.vectors);
-    std::size_t device = 0;
-    for (const Samples& samples : samples_of(route, plan, part, stays)) {
-      out.shape[0] = samples.count;
-      const std::size_t first = samples.first * slots, buckets = samples.count * slots;
-      EmbeddingLookup lookup{.rows = plan.staged.of_keys,
-                             .row_offsets = range_of_ref(plan.own.row_offsets, first, buckets + 1),
-                             .weights = plan.staged.arrays.vectors,
-                             .scale = plan.bucket_scale.empty()
-                                          ? TensorRef{}
-                                          : range_of_ref(plan.bucket_scale, first, buckets),
-                             .out = out};
-      if (stays && device++ == route.rank()) {
-        lookup.out = part.of(table.vectors);
-        lookup.share = route.own_share();
-        staying.push_back(std::move(lookup));
-      } else {
-        lookups.push_back(std::move(lookup));
+      const Route& route = *table.route;
+      const TablePlan& plan = *table.plan;
+      const std::size_t slots = route.own_slots();
+      if (slots == 0) continue;
+      const bool travels = route.device_count() > 1 && !route.of_own_samples();
+      TensorRef out = travels ? route.pooled(table.vectors.dtype, part.samples(plan.samples), slots)
+                              : part.of(table.vectors);
+      for (const Samples& samples : samples_of(route, plan, part)) {
+        out.shape[0] = samples.count;
+        const std::size_t first = samples.first * slots, buckets = samples.count * slots;
+        lookups.push_back({.rows = plan.staged.of_keys,
+                           .row_offsets = range_of_ref(plan.own.row_offsets, first, buckets + 1),
+                           .weights = plan.staged.arrays.vectors,
+                           .scale = plan.bucket_scale.empty()
+                                        ? TensorRef{}
+                                        : range_of_ref(plan.bucket_scale, first, buckets),
+                           .out = out});
+        out.data =
+            static_cast<char*>(out.data) + samples.count * out.row_stride * size_of(out.dtype);
       }
-      out.data = static_cast<char*>(out.data) + samples.count * out.row_stride * size_of(out.dtype);
     }
+    run_several(context, std::move(lookups));
   }
 
   /// Where the gradients of all samples lie; those of a micro-batch have come device by device.
@@ -216,8 +175,8 @@ class PooledExchange final : public Exchange {
     calls.gather(route, packed, to);
   }
 
-  static void send_blocks(const Route& route, const TensorRef& output, bool stays,
-                          VectorCalls& calls, std::vector<EmbeddingReorderFwd>& reorders) {
+  static void send_blocks(const Route& route, const TensorRef& output, VectorCalls& calls,
+                          std::vector<EmbeddingReorderFwd>& reorders) {
     const std::size_t samples = output.shape[0];
     const Interleave parts = route.placement().interleave(route.params().embedding_vec_size);
     const BlockCounts counts(route, samples, parts.width);
@@ -227,13 +186,11 @@ class PooledExchange final : public Exchange {
     const TensorRef own =
         route.pooled(output.dtype, samples * route.device_count(), route.own_slots());
     calls.all_to_all(route, own, blocks, parts.width, counts.own, counts.other,
-                     {route.wire_sent(), route.wire_came()}, stays);
-    const SlotShare share = stays ? route.share_of_others() : SlotShare{};
-    if (direct || share.count(output.shape[1]) == 0) return;
+                     {route.wire_sent(), route.wire_came()});
+    if (direct) return;
     reorders.push_back({.blocks = in_parts(blocks, parts),
                         .y = in_parts(output, parts),
-                        .device_count = static_cast<std::int64_t>(parts.devices),
-                        .share = share});
+                        .device_count = static_cast<std::int64_t>(parts.devices)});
   }
 
   static void return_blocks(const Route& route, const TensorRef& gradient, const TensorRef& to,
@@ -251,14 +208,10 @@ class PooledExchange final : public Exchange {
     calls.all_to_all(route, blocks, to, parts.width, counts.other, counts.own,
                      {route.wire_sent(), route.wire_came()});
   }
-
-  std::optional<StayingWork> staying_;  ///< none on one device
 };
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_pooled_exchange(GPUResource& gpu, std::size_t devices) {
-  return std::make_unique<PooledExchange>(gpu, devices);
-}
+std::unique_ptr<Exchange> make_pooled_exchange() { return std::make_unique<PooledExchange>(); }
 
 }  // namespace hugectr

@@ -59,7 +59,7 @@ ReplicaExchange::ReplicaExchange(GPUResource& gpu, std::string owner, std::size_
       owner_(std::move(owner)),
       devices_(devices),
       keys_(gpu, owner_, devices, tables),
-      pooled_(make_pooled_exchange(gpu, devices)) {
+      pooled_(make_pooled_exchange()) {
   staging_ =
       DeviceBuffer2::create(owner_ + " counts of runs", DeviceAllocator(gpu.staging_resource()));
   staging_->reserve({tables}, &found_, "counts");

@@ -30,17 +30,6 @@ Route::Route(const SparseEmbeddingHashParams& params, const Placement& placement
   arena_->allocate();
 }
 
-SlotShare Route::own_share() const {
-  if (own_slots() == placement_.slot_num()) return {};
-  const SlotOfBucket slots = placement_.slot_of_bucket(rank_);
-  return {slots.stride, slots.first, false};
-}
-
-SlotShare Route::share_of_others() const {
-  const SlotShare own = own_share();
-  return own.all() ? SlotShare{1, 0, true} : SlotShare{own.devices, own.device, true};
-}
-
 TensorRef Route::vectors(const FlatBuffer& buffer, TensorScalarType type, std::size_t samples,
                          std::size_t slots, std::size_t d) {
   HCTR_CHECK(samples * slots * d * size_of(type) <= buffer.size_in_bytes(), "a batch of ", samples,

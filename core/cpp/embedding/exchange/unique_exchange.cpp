@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/cpp/base/bytes_variable.hpp"
 #include "core/cpp/comm/check_collective.hpp"
 #include "core/cpp/comm/communicator.hpp"
 #include "core/cpp/device/several.hpp"
@@ -72,9 +73,14 @@ UniqueExchange::UniqueExchange(GPUResource& gpu, std::string owner, std::size_t 
       rank_(gpu.get_global_id()),
       hop_(hop_of(gpu, devices)),
       askers_(hop_.askers() * micro_batches),
-      staying_(gpu) {
+      apart_bytes_(bytes_variable("HUGECTR_APART_BYTES", std::size_t{8} << 20)) {
   if (const NodeMap* const nodes = nodes_of(gpu)) {
     relay_ = std::make_unique<RowRelay>(gpu, owner_, *nodes, micro_batches, tables);
+  }
+  if (gpu.device().type != DeviceType::Cpu) {
+    gpu.staying_stream();  // made while one thread has the device
+    before_staying_ = gpu.create_event();
+    stayed_ = gpu.create_event();
   }
   counts_arena_ =
       DeviceBuffer2::create(owner_ + " request counts", DeviceAllocator(gpu.memory_resource()));

@@ -10,7 +10,6 @@
 #include "core/cpp/embedding/exchange/exchange.hpp"
 #include "core/cpp/embedding/exchange/row_hop.hpp"
 #include "core/cpp/embedding/exchange/row_room.hpp"
-#include "core/cpp/embedding/exchange/staying_work.hpp"
 
 namespace hugectr {
 
@@ -41,9 +40,8 @@ struct PlannedLookup {
 /// Rows of a device that its own samples ask for do not travel. Where they are many they are
 /// brought into their place, and their gradients summed, while the others are on their way:
 ///
-///   forward    gather what others ask for | on its way              | pool the other buckets
-///                                         | gather the device's own,|
-///                                         | pool buckets of them    |
+///   forward    gather what others ask for | on its way              | pool all
+///                                         | gather the device's own |
 ///   backward   sum what is others'        | on its way              | update
 ///                                         | sum what is its own     |
 class UniqueExchange final : public Exchange {
@@ -79,6 +77,9 @@ class UniqueExchange final : public Exchange {
   void place(const OpContext& context, std::span<const Chosen> chosen);
   void sort_runs(const OpContext& context, std::span<const Chosen> chosen) const;
   bool stays_apart(const Shipment& table, TensorScalarType type, const RowsOfPart& rows) const;
+  /// Has the calls on their way, and what stays beside them.
+  template <class Op>
+  void travel(const OpContext& context, VectorCalls& calls, std::vector<Op> staying) const;
   void reserve_request(std::size_t n);
   void reserve_placing(std::size_t n);
 
@@ -88,7 +89,12 @@ class UniqueExchange final : public Exchange {
   RowHop hop_;                       ///< from owners on
   std::size_t askers_;               ///< of all micro-batches
   std::unique_ptr<RowRelay> relay_;  ///< null: rows go to devices directly
-  StayingWork staying_;
+  /// Of a table's rows that stay, from which on they do so apart: of fewer a launch more takes as
+  /// long as they do. 8 MiB, or HUGECTR_APART_BYTES.
+  std::size_t apart_bytes_;
+  /// Between a step's stream and what stays; null on a CPU, which does both in turn.
+  std::unique_ptr<Event> before_staying_, stayed_;
+
   // Used within one plan, by the plan stream alone; keys of one table after those of another.
   std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_, request_arena_, placing_arena_;
   TensorBag2 counts_, all_counts_;  ///< (tables, 2, M * N), (N, tables, 2, M * N)

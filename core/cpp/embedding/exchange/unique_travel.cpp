@@ -85,13 +85,30 @@ bool UniqueExchange::stays_apart(const Shipment& table, TensorScalarType type,
                                  const RowsOfPart& rows) const {
   if (relay_ || travel_packed(table.route->params(), type)) return false;
   const std::size_t bytes = table.vectors.shape[2] * size_of(type);
-  return staying_.worth_it(rows.of_device[rank_] * bytes);
+  return rows.of_device[rank_] > 0 && rows.of_device[rank_] * bytes >= apart_bytes_;
+}
+
+template <class Op>
+void UniqueExchange::travel(const OpContext& context, VectorCalls& calls,
+                            std::vector<Op> staying) const {
+  if (staying.empty()) return calls.run(context);
+  if (!stayed_) {
+    run_several(context, std::move(staying));
+    return calls.run(context);
+  }
+  const OpContext beside = gpu_.staying_context();
+  context.stream->record(*before_staying_);
+  beside.stream->wait(*before_staying_);
+  calls.run(context);
+  run_several(beside, std::move(staying));
+  beside.stream->record(*stayed_);
+  context.stream->wait(*stayed_);
 }
 
 /// Owners give the rows that were asked for; who asked pools them.
 void UniqueExchange::forward(const OpContext& context, std::span<const Shipment> tables,
                              const Rounding& rounding, MicroBatch part) const {
-  std::vector<EmbeddingLookup> gathers, staying, staying_pools, handed, pools_of_others, pools;
+  std::vector<EmbeddingLookup> gathers, staying, handed, pools;
   gathers.reserve(tables.size());
   pools.reserve(tables.size());
   VectorCalls calls(rounding, VectorCalls::Direction::Forward);
@@ -144,33 +161,14 @@ void UniqueExchange::forward(const OpContext& context, std::span<const Shipment>
     }
     all_given.shape = {unique.given_rows(), d};
     const std::size_t first = part.index * buckets;
-    EmbeddingLookup pool{.rows = unique.given_places.first(unique.keys),
-                         .row_offsets = range_of(unique.row_offsets, first, buckets + 1),
-                         .weights = all_given,
-                         .scale = scale_of(table, first, buckets),
-                         .out = output};
-    if (apart && table.route->placement().whole_buckets()) {
-      pool.share = table.route->own_share();
-      staying_pools.push_back(pool);
-      pool.share = table.route->share_of_others();
-      if (pool.share.count(output.shape[1]) > 0) pools_of_others.push_back(std::move(pool));
-    } else {
-      pools.push_back(std::move(pool));
-    }
+    pools.push_back({.rows = unique.given_places.first(unique.keys),
+                     .row_offsets = range_of(unique.row_offsets, first, buckets + 1),
+                     .weights = all_given,
+                     .scale = scale_of(table, first, buckets),
+                     .out = output});
   }
   run_several(context, std::move(gathers));
-  const auto travel = [&](const OpContext& on) {
-    calls.run(on);
-    run_several(on, std::move(pools_of_others));
-  };
-  if (staying.empty()) {
-    travel(context);
-  } else {
-    staying_.run(context, StayingWork::Urgency::Filling, travel, [&](const OpContext& beside) {
-      run_several(beside, std::move(staying));
-      run_several(beside, std::move(staying_pools));
-    });
-  }
+  travel(context, calls, std::move(staying));
   run_several(context, std::move(handed));
   inside.run(context);
   run_several(context, std::move(pools));
@@ -235,10 +233,7 @@ void UniqueExchange::backward(const OpContext& context, std::span<Shipment> tabl
   run_several(context, std::move(gradients));
   inside.run(context);
   run_several(context, std::move(of_node));
-  const auto travel = [&](const OpContext& on) { calls.run(on); };
-  if (staying.empty()) return travel(context);
-  staying_.run(context, StayingWork::Urgency::Urgent, travel,
-               [&](const OpContext& beside) { run_several(beside, std::move(staying)); });
+  travel(context, calls, std::move(staying));
 }
 
 }  // namespace hugectr

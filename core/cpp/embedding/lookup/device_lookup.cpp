@@ -27,7 +27,7 @@ bool is_real(TensorScalarType type) {
 
 DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tables,
                            GPUResource& gpu)
-    : gpu_(gpu), tables_(tables.size()), staging_(gpu) {
+    : gpu_(gpu), tables_(tables.size()), pooled_(make_pooled_exchange()), staging_(gpu) {
   for (std::size_t t = 0; t < tables_; ++t) add_part(t, *tables[t], false);
   for (std::size_t t = 0; t < tables_; ++t) {
     if (!tables[t]->frequent_placement()) continue;
@@ -43,7 +43,6 @@ DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tab
   }
   owner_ = parts_.front().rows.owner();
   if (parts_.size() > 1) owner_ += concat(" and ", parts_.size() - 1, " more");
-  pooled_ = make_pooled_exchange(gpu, devices);
   exchanges_.push_back(pooled_.get());
   if (sending_rows > 0) {
     unique_ = std::make_unique<UniqueExchange>(gpu, owner_, devices, micro_batches_, sending_rows);
