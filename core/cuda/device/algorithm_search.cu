@@ -47,7 +47,7 @@ class Results {
 };
 
 constexpr unsigned kHeldBlocks = 4, kHeldThreads = 1024;  // as move_rows has them
-constexpr long long kLongestHold = 5'000'000'000;         // ns; more than a search takes
+constexpr long long kLongestHold = 100'000'000;           // ns; more than a search takes
 
 __device__ long long nanoseconds() {
   long long now;
