@@ -64,16 +64,25 @@ def data_input(inputs: Inputs = ONE_INPUT) -> hugectr.Input:
     return hugectr.Input(1, "label", DENSE, "dense", sparse)
 
 
+def slots_of(a: argparse.Namespace) -> str:
+    """The order of slots that is asked for; else the one that several devices are fastest with,
+    where it is free: a Raw file has its slots in the given one, and a plan places each table."""
+    if a.slots == "even" and (a.raw or a.plan != "none"):
+        raise SystemExit(
+            "--slots even: a Raw file has its slots in the given order, and a plan a table for each"
+        )
+    free = a.gpus > 1 and not a.raw and a.plan == "none"
+    return a.slots or ("even" if free else "given")
+
+
 def inputs_of(a: argparse.Namespace, data: Samples | None = None) -> Inputs:
     """Which tables are slots of which input, and in which order: that of a file's records, or one
     for these samples."""
     if a.plan != "none":
         return {f"keys{i}": (i,) for i in range(len(ROWS))}
-    if a.slots == "given":
-        return ONE_INPUT
-    if data is None:
-        raise SystemExit("--slots even: a Raw file has its slots in the given order")
-    return {"keys": even_order(data.distinct(a.batch), a.gpus)}
+    if a.slots == "even" and data is not None:
+        return {"keys": even_order(data.distinct(a.batch), a.gpus)}
+    return ONE_INPUT
 
 
 def raw_settings(a: argparse.Namespace) -> dict[str, Any]:
@@ -262,10 +271,9 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--slots",
-        default="given",
         choices=("given", "even"),
         help="even: in an order in which devices, which get them in turn, have about as many "
-        "distinct keys",
+        "distinct keys; so if it is not said, on several devices, without --raw and --plan",
     )
     parser.add_argument("--lr", type=float, default=0.005)
     parser.add_argument("--scale", type=float, default=1.0, help="rows of the tables, times this")
@@ -295,13 +303,14 @@ def work_of(a: argparse.Namespace) -> str:
     work = f"DLRM-DCNv2, {sum(rows):,} of {sum(ROWS):,} rows, batch {a.batch}, {a.precision}, "
     work += f"{a.optimizer}, {a.gpus} x {a.device}, {a.exchange} exchange, {a.key}"
     work += ", 26 tables, plan auto" if a.plan != "none" else ""
-    work += f", slots {a.slots}" if a.slots != "given" else ""
+    work += ", slots even" if a.slots == "even" else ""
     return work + (f", widths / {a.narrow}" if a.narrow > 1 else "")
 
 
 def main() -> int:
     """One JSON line."""
     a = arguments().parse_args()
+    a.slots = slots_of(a)
     a.begin = time.perf_counter()
     set_level(3)
     found = from_raw(a) if a.raw else resident(a)
