@@ -153,7 +153,9 @@ class Fit:
             self._lines.stopped(self.step, self.history.stopped)
         seconds = self._curve.since_start() - aside
         self._curve.show_rest_of_pipeline()
-        self._lines.finished(iterations, self.history.trained_steps, seconds)
+        # Collective: whatever a process writes.
+        stats = self.model.table_stats(of_job=True)
+        self._lines.finished(iterations, self.history.trained_steps, seconds, stats)
 
     def _end_after(self, error: BaseException) -> None:
         """Tell the callbacks, and let nothing write on; the first error is the one that counts."""

@@ -10,6 +10,7 @@ from hugectr.base import log
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.table_dataset import TableDataset
 from hugectr.model.fit_settings import FULL, SHORT, FitSettings
+from hugectr.model.job_stats import Stats
 from hugectr.model.report_cards import bytes_text
 from hugectr.spec.metrics import values_of_parts
 
@@ -57,8 +58,9 @@ class QuietLines:
     def trained(self, iterations: int) -> None:
         """The last step is done."""
 
-    def finished(self, iterations: int, trained: int, seconds: float) -> None:
-        """All is done and saved: iterations of all fits of the run, steps of this one."""
+    def finished(self, iterations: int, trained: int, seconds: float, stats: Stats) -> None:
+        """All is done and saved: iterations of all fits of the run, steps of this one, and what
+        there is of tables on all processes."""
 
 
 class ShortLines(QuietLines):
@@ -79,13 +81,13 @@ class ShortLines(QuietLines):
         """Why."""
         log.info(f"Stopped at step {step}: {reason}")
 
-    def finished(self, iterations: int, trained: int, seconds: float) -> None:
+    def finished(self, iterations: int, trained: int, seconds: float, stats: Stats) -> None:
         """How much, in what time."""
         log.info(
             f"Trained {trained} steps with batchsize {self.solver.batchsize} in {seconds:.1f}s"
         )
-        say_lives(self.model)
-        say_tiers(self.model)
+        say_lives(self.model, stats)
+        say_tiers(self.model, stats)
 
 
 class FullLines(QuietLines):
@@ -170,7 +172,7 @@ class FullLines(QuietLines):
         """Take the times of the stages, before an evaluation counts in them."""
         self._stages = self.model.stage_seconds_to_log()
 
-    def finished(self, iterations: int, trained: int, seconds: float) -> None:
+    def finished(self, iterations: int, trained: int, seconds: float, stats: Stats) -> None:
         """Times and sizes."""
         each = [f"{name} {1e3 * s / max(1, iterations):.3f}" for name, s in self._stages.items()]
         log.info(f"Stages, ms a step: {', '.join(each)}")
@@ -180,13 +182,13 @@ class FullLines(QuietLines):
             f"Finish {epochs}{iterations} {what} with batchsize: {self.solver.batchsize} "
             f"in {seconds:.2f}s."
         )
-        say_lives(self.model)
-        say_tiers(self.model)
+        say_lives(self.model, stats)
+        say_tiers(self.model, stats)
 
 
-def say_lives(model: Model) -> None:
+def say_lives(model: Model, of_tables: Stats) -> None:
     """A line a table whose rows come and go."""
-    for embedding, stats in zip(model.embeddings, model.table_stats(), strict=True):
+    for embedding, stats in zip(model.embeddings, of_tables, strict=True):
         if embedding.life.keeps_scores:
             most = f" of {stats['max_rows']:,}" if stats["max_rows"] else ""
             log.info(
@@ -196,9 +198,9 @@ def say_lives(model: Model) -> None:
             )
 
 
-def say_tiers(model: Model) -> None:
+def say_tiers(model: Model, of_tables: Stats) -> None:
     """A line a table whose rows lie in several tiers."""
-    for embedding, stats in zip(model.embeddings, model.table_stats(), strict=True):
+    for embedding, stats in zip(model.embeddings, of_tables, strict=True):
         if not stats["hits"] + stats["misses"]:
             continue
         there = share_of(stats["hits"], stats["misses"])

@@ -13,6 +13,7 @@ from hugectr import _core
 from hugectr.base.arguments import check_bool, check_enum, check_int
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
+from hugectr.model.job_stats import stats_of_job
 from hugectr.model.memory_trial import take_memory
 from hugectr.model.placing import predict_together
 from hugectr.model.table_memory import disks_of
@@ -43,8 +44,13 @@ class Inspection:
         kind = check_enum("check_out_tensor: tensor_type", tensor_type, Tensor_t)
         return value_of(self._graph.session.network, tensor_name, kind is Tensor_t.Train)
 
-    def table_stats(self) -> list[dict[str, int]]:
+    def table_stats(self, *, of_job: bool = False) -> list[dict[str, int]]:
         """What there is of each table on this process's devices, and what happened to its rows.
+
+        Parameters
+        ----------
+        of_job : bool
+            On the devices of all processes instead, added up: all of them make the call.
 
         Returns
         -------
@@ -64,6 +70,8 @@ class Inspection:
             such rows; ``disk_bytes_read`` and ``disk_bytes_written``, with the sweep's;
             ``segments_swept`` and the ``rows_swept`` out of them.
         """
+        if check_bool("table_stats: of_job", of_job):
+            return stats_of_job(self._graph.embeddings, self._graph.group, self.table_stats)
         found = []
         tables = self._graph.session.tables()
         for embedding, table in zip(self._graph.embeddings, tables, strict=True):
@@ -155,10 +163,16 @@ class Inspection:
         whose = "" if predicted is None else _whose(graph.solver.plan, graph is not self._graph)
         return Plan(memory, predicted, work, fit, whose)
 
-    def get_params_num(self) -> int:
-        """Number of trainable values: dense weights and the rows that this process holds."""
+    def get_params_num(self, *, of_job: bool = False) -> int:
+        """Number of trainable values: dense weights and the rows that this process holds.
+
+        Parameters
+        ----------
+        of_job : bool
+            The rows of all processes instead, which all make the call.
+        """
         sizes = [embedding.embedding_vec_size for embedding in self._graph.embeddings]
-        rows = [stats["rows"] for stats in self.table_stats()]
+        rows = [stats["rows"] for stats in self.table_stats(of_job=of_job)]
         sparse = sum(n * d for n, d in zip(rows, sizes, strict=True))
         return int(self._graph.session.network.dense_weights().size) + sparse
 

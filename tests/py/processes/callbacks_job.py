@@ -68,6 +68,11 @@ weights, rows = learnt()
                 and all(np.array_equal(a, b) for a, b in zip(rows, best.rows, strict=True))
             ),
             "rows": len(rows[0]),
+            "stats": model.table_stats(),
+            "stats_of_job": model.table_stats(of_job=True),
+            "parameters": model.get_params_num(),
+            "parameters_of_job": model.get_params_num(of_job=True),
+            "dense": len(weights),
         }
     )
 )

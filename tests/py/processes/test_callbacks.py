@@ -21,6 +21,15 @@ def test_callbacks_in_a_job(tmp_path, engine):
         assert one["steps"] == 30
         assert one["best_again"]
         assert one["rows"] > 0
+    # Numbers of tables: each process has its own, and all have those of the job.
+    for one in found:
+        for t, table in enumerate(one["stats_of_job"]):
+            for name, total in table.items():
+                assert total == sum(each["stats"][t][name] for each in found), name
+        rows = sum(table["rows"] for table in one["stats_of_job"])
+        assert rows > sum(table["rows"] for table in one["stats"])
+        both = sum(each["parameters"] for each in found) - one["dense"]
+        assert one["parameters_of_job"] == both
     assert [one["step"] for one in found[0]["evaluations"]] == [11, 21, 30]
     assert found[0]["evaluations"] == found[1]["evaluations"]
     lines = (tmp_path / "log.csv").read_text().splitlines()
