@@ -81,7 +81,7 @@ def demo_report(
     ]
     reader = model.reader_metrics(True)
     report.bars = [stages_bars(model.stage_seconds(), reader), queues_bars(reader)]
-    report.tables = [tables_card(model), layers_card(model)]
+    report.tables = [tables_card(model, stats), layers_card(model)]
     report.footer = [
         f"hugectr {hugectr.__version__}, Python {platform.python_version()}, "
         f"{platform.system()} {platform.machine()}; "

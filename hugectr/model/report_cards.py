@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from hugectr.model.job_stats import Stats
 from hugectr.model.pipeline import who_waits
 from hugectr.report.html import Share, Table
 
@@ -56,10 +57,10 @@ def queues_bars(reader: Mapping[str, float]) -> Bars:
     return ("Queues of the reader", shares, note)
 
 
-def tables_card(model: Model) -> Table:
+def tables_card(model: Model, of_tables: Stats) -> Table:
     """Sizes of the tables, and how full they are."""
     rows, shares = [], []
-    for embedding, table in zip(model.embeddings, model.table_stats(), strict=True):
+    for embedding, table in zip(model.embeddings, of_tables, strict=True):
         name = embedding.sparse_embedding_name
         count, budget, places = table["rows"], table["max_rows"], table["index_slots"]
         rows.append(
@@ -84,10 +85,10 @@ def tables_card(model: Model) -> Table:
     return Table("Embedding tables", head, rows, note, shares=shares)
 
 
-def lives_bars(model: Model) -> Bars:
+def lives_bars(model: Model, of_tables: Stats) -> Bars:
     """What became of the rows of tables that forget some."""
     shares = []
-    for embedding, table in zip(model.embeddings, model.table_stats(), strict=True):
+    for embedding, table in zip(model.embeddings, of_tables, strict=True):
         if not embedding.life.keeps_scores:
             continue
         name = embedding.sparse_embedding_name
@@ -102,10 +103,10 @@ def lives_bars(model: Model) -> Bars:
     return ("Rows that come and go", shares, note)
 
 
-def tiers_bars(model: Model) -> Bars:
+def tiers_bars(model: Model, of_tables: Stats) -> Bars:
     """Where rows were when batches asked for them, and what was moved."""
     shares = []
-    for embedding, table in zip(model.embeddings, model.table_stats(), strict=True):
+    for embedding, table in zip(model.embeddings, of_tables, strict=True):
         asked = table["hits"] + table["misses"]
         if not asked:
             continue

@@ -17,6 +17,7 @@ from hugectr.data.arrays import MemoryDataset
 from hugectr.model import report_cards as cards
 from hugectr.model.fit_lines import source_name
 from hugectr.model.fitting import Fitting
+from hugectr.model.job_stats import Stats
 from hugectr.model.timing import Timing
 from hugectr.report.html import KeyFigure, TrainingReport, write_html
 
@@ -96,12 +97,13 @@ class Reporting:
             )
         stages = self._timing.stage_seconds_so_far()
         reader = self._timing.reader_metrics_so_far()
+        stats = model.table_stats(of_job=True)
         history = joined(self._fitting.histories if history is None else [history])
         report = TrainingReport(
             title or model.solver.model_name or "A training",
             f"Trained on {source_name(model.reader_params.source)}, batch "
             f"{model.solver.batchsize}, {model.opt_params.optimizer_type.name}.",
-            figures(model, history),
+            figures(model, history, stats),
             [
                 curves.loss_chart(history),
                 *curves.metric_charts(history, reachable_targets(model)),
@@ -110,10 +112,10 @@ class Reporting:
             [
                 cards.stages_bars(stages, reader),
                 cards.queues_bars(reader),
-                cards.lives_bars(model),
-                cards.tiers_bars(model),
+                cards.lives_bars(model, stats),
+                cards.tiers_bars(model, stats),
             ],
-            [cards.tables_card(model), cards.layers_card(model)],
+            [cards.tables_card(model, stats), cards.layers_card(model)],
             [
                 history.stopped and f"The fit ended early: {history.stopped}.",
                 f"hugectr {_core.version()}, Python {platform.python_version()}, "
@@ -147,10 +149,11 @@ def reachable_targets(model: Model) -> dict[str, float]:
     return {name: value for name, value in spec.items() if name == "AUC" and value < 1}
 
 
-def figures(model: Model, history: History) -> list[KeyFigure]:
+def figures(model: Model, history: History, of_tables: Stats) -> list[KeyFigure]:
     """The numbers at the top; empty ones are left out of the page."""
-    rows = sum(table["rows"] for table in model.table_stats())
-    found = [KeyFigure("Parameters", f"{model.get_params_num():,}", f"{rows:,} rows in tables")]
+    rows = sum(table["rows"] for table in of_tables)
+    values = f"{model.get_params_num(of_job=True):,}"
+    found = [KeyFigure("Parameters", values, f"{rows:,} rows in tables")]
     if history.evaluations:
         best = history.best or {}
         last = history.evaluations[-1]
