@@ -69,6 +69,7 @@ class Held {
  public:
   Held(const OpContext& context, unsigned* released)
       : main_(cuda_stream(*context.stream)), released_(context.shares_device ? released : nullptr) {
+    if (sync_every_launch()) released_ = nullptr;  // this launch would be waited for
     if (released_ == nullptr) return;
     HCTR_TRY(cudaMemsetAsync(released_, 0, sizeof(unsigned), native_stream(context)));
     main_.sides().fork(main_, 1);
