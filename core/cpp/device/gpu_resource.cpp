@@ -34,8 +34,8 @@ StagingPieces& GPUResource::staging_pieces() {
 }
 
 OpContext GPUResource::compute_context() {
-  return {compute_stream_.get(), pool_,         communicators_.step.get(), device_, tf32_,
-          algorithm_search_,     shares_device_};
+  return {compute_stream_.get(), pool_, communicators_.step.get(), device_, tf32_,
+          algorithm_search_};
 }
 
 OpContext GPUResource::plan_context() {

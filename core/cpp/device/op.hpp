@@ -48,8 +48,6 @@ struct OpContext {
   DeviceId device;
   bool tf32 = false;               ///< float32 products may round their factors to tf32
   bool search_algorithms = false;  ///< products may time several algorithms at their first call
-  /// Other work holds some of the device all the while: algorithms are timed so.
-  bool shares_device = false;
   /// On the CPU the bits of a sample's results depend on that sample alone, not on its place in the
   /// batch: for what users see. Training does without, for speed.
   bool rows_alike = false;

@@ -87,8 +87,6 @@ class HCTR_API GPUResource {
   /// Whether products of compute contexts made from now on choose their algorithm by timing those
   /// that give the same bits.
   void set_algorithm_search(bool search) { algorithm_search_ = search; }
-  /// Whether rows of tables travel between the device and the host while products run (move_rows).
-  void set_shares_device(bool shares) { shares_device_ = shares; }
 
  private:
   DeviceBackend& backend_;
@@ -96,7 +94,7 @@ class HCTR_API GPUResource {
   std::size_t local_id_, global_id_;
   DeviceCommunicators communicators_;
   ThreadPool* pool_;
-  bool tf32_ = false, algorithm_search_ = false, shares_device_ = false;
+  bool tf32_ = false, algorithm_search_ = false;
   std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_, exchange_stream_,
       move_stream_, staying_stream_;
   std::unique_ptr<StagingPieces> staging_pieces_;

@@ -136,11 +136,6 @@ void ModelTables::backward_and_update(std::size_t local_id, PlanSlot slot,
   });
 }
 
-bool ModelTables::moves_rows(std::size_t local_id) {
-  return std::ranges::any_of(
-      tables_, [local_id](ShardedTable* table) { return table->part(local_id).store().moves(); });
-}
-
 bool ModelTables::evicts_after(std::int64_t step) const {
   return std::ranges::any_of(
       tables_, [&](const ShardedTable* table) { return table->params().life.evicts_after(step); });

@@ -41,8 +41,6 @@ class ModelTables {
   void backward_and_update(std::size_t local_id, PlanSlot slot, const VectorsOf& gradient,
                            const UpdateScalars& scalars, bool beside);
 
-  /// Whether rows travel between a device and the host.
-  bool moves_rows(std::size_t local_id);
   /// Whether tables forget rows behind a step.
   bool evicts_after(std::int64_t step) const;
   /// Lets go what is to go behind a step, when nothing is planned and all streams have been waited

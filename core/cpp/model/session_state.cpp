@@ -40,9 +40,6 @@ void SessionState::build(const std::optional<ReaderSpec>& reader,
         std::make_unique<EvalMetrics>(solver.metrics, devices(), EvalSubject{.has_groups = true});
   }
   tables = make_tables(solver, model, *graph, resources);
-  for (std::size_t id = 0; id < devices(); ++id) {
-    resources->get_local_gpu(id).set_shares_device(tables->moves_rows(id));
-  }
   networks = make_networks(solver, graph, *resources);
   find_vectors();
   has_reader = reader.has_value();

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
-#include <exception>
 #include <string_view>
 
 #include "core/cuda/device/algorithm_search.hpp"
-#include "core/cuda/device/cuda_stream.hpp"
-#include "core/cuda/device/launch_cluster.cuh"
-#include "core/cuda/device/side_streams.hpp"
+#include "core/cuda/device/launch.cuh"
 #include "core/cuda/memory/memory_pool.hpp"
 
 namespace hugectr::cuda {
@@ -16,14 +13,14 @@ constexpr int kTimedRuns = 5;
 constexpr float kNoise = 0.98f;  // less of the first one's time than this is faster
 constexpr unsigned kCompareThreads = 256;
 
-// Two results and two flags, in the order of the stream; no data when the device has no memory for
+// Two results and a flag, in the order of the stream; no data when the device has no memory for
 // them. Never cudaFree: it waits for all work of the device with the driver's lock held, and a
 // collective there may wait for a device whose thread wants that lock.
 class Results {
  public:
   Results(std::size_t bytes, int device, cudaStream_t stream)
       : stream_(stream), bytes_((bytes + 255) / 256 * 256) {
-    if (cudaMallocFromPoolAsync(&memory_, 2 * bytes_ + 2 * sizeof(unsigned), memory_pool(device),
+    if (cudaMallocFromPoolAsync(&memory_, 2 * bytes_ + sizeof(unsigned), memory_pool(device),
                                 stream) != cudaSuccess) {
       memory_ = nullptr;
       static_cast<void>(cudaGetLastError());  // no error of the step's
@@ -37,62 +34,12 @@ class Results {
   explicit operator bool() const { return memory_ != nullptr; }
   char* result(std::size_t i) const { return static_cast<char*>(memory_) + i * bytes_; }
   unsigned* flag() const { return reinterpret_cast<unsigned*>(result(2)); }
-  unsigned* released() const { return flag() + 1; }
   std::size_t bytes() const { return bytes_; }
 
  private:
   void* memory_ = nullptr;
   cudaStream_t stream_;
   std::size_t bytes_;
-};
-
-constexpr unsigned kHeldBlocks = 4, kHeldThreads = 1024;  // as move_rows has them
-constexpr long long kLongestHold = 100'000'000;           // ns; more than a search takes
-
-__device__ long long nanoseconds() {
-  long long now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
-}
-
-__global__ void __launch_bounds__(kHeldThreads) hold_kernel(const volatile unsigned* released) {
-  if (threadIdx.x == 0) {
-    const long long end = nanoseconds() + kLongestHold;
-    while (*released == 0 && nanoseconds() < end) __nanosleep(1000);
-  }
-  __syncthreads();
-}
-
-// Neighbouring multiprocessors that products do not get meanwhile, where the context says that
-// other work holds some: a product of one wave of blocks takes two then.
-class Held {
- public:
-  Held(const OpContext& context, unsigned* released)
-      : main_(cuda_stream(*context.stream)), released_(context.shares_device ? released : nullptr) {
-    if (sync_every_launch()) released_ = nullptr;  // this launch would be waited for
-    if (released_ == nullptr) return;
-    HCTR_TRY(cudaMemsetAsync(released_, 0, sizeof(unsigned), native_stream(context)));
-    main_.sides().fork(main_, 1);
-    OpContext beside = context;
-    beside.stream = &main_.sides().stream(0);
-    launch_cluster(beside, "hold multiprocessors", kHeldBlocks, kHeldThreads, &hold_kernel,
-                   released_);
-  }
-  ~Held() {
-    if (released_ == nullptr) return;
-    HCTR_TRY_NOTHROW(
-        cudaMemsetAsync(released_, 1, sizeof(unsigned), static_cast<cudaStream_t>(main_.native())));
-    try {
-      main_.sides().join(main_, 1);
-    } catch (const std::exception&) {  // the error that is under way says more
-    }
-  }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-
- private:
-  CudaStream& main_;
-  unsigned* released_;
 };
 
 class Timer {
@@ -163,7 +110,6 @@ std::size_t fastest_candidate(const OpContext& context, std::size_t candidates, 
   // What lies between strided rows is equal too.
   HCTR_TRY(cudaMemsetAsync(results.result(0), 0, 2 * results.bytes(), stream));
   if (!run(0, results.result(0))) return 0;
-  const Held held(context, results.released());
   Timer timer;
   const auto time = [&](std::size_t candidate) {
     return timer.milliseconds(stream, [&] { run(candidate, results.result(1)); });

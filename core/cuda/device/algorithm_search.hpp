@@ -15,8 +15,7 @@ bool may_search(const OpContext& context);
 /// by more than the noise. `run(candidate, result)` launches one of them into memory of the
 /// search's own and says whether it could. Only a candidate whose bits equal those of candidate 0
 /// counts, so that what is found does not change a run. Waits for the stream; 0 when there is no
-/// memory for two more results. Where the context shares its device they are timed beside work that
-/// holds as much of it as moving rows do.
+/// memory for two more results.
 std::size_t fastest_candidate(const OpContext& context, std::size_t candidates, std::size_t bytes,
                               const std::function<bool(std::size_t, void*)>& run);
 

@@ -136,7 +136,7 @@ class Problem {
   }
 
  private:
-  using Key = std::array<std::uint64_t, 24>;
+  using Key = std::array<std::uint64_t, 23>;
 
   static std::int32_t operation(bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; }
 
@@ -164,8 +164,7 @@ class Problem {
             alignment(p.d.data),
             alignment(p.bias),
             p.c.data == p.d.data,
-            p.beta == 0.0f,
-            context_.shares_device};
+            p.beta == 0.0f};
   }
 
   std::optional<cublasLtMatmulAlgo_t> remembered_algorithm() {

@@ -49,11 +49,9 @@ def test_lines_say_the_numbers_that_they_are_given(model, monkeypatch):
         assert model.train()
     of_job = job_stats.stats_of_job(model.embeddings, TwoProcesses(), model.table_stats)
     say_lives(model, of_job)
-    rows = [stats["rows"] for stats in model.table_stats()]
-    assert [f"{2 * rows[t]:,} rows of 150" in line for t, line in enumerate(said)] == [True] * len(
-        said
-    )
     assert said
+    for stats, line in zip(model.table_stats(), said, strict=True):
+        assert f"{2 * stats['rows']:,} rows of 150" in line
 
 
 def test_of_job_is_true_or_false(model):
