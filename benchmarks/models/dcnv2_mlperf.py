@@ -149,6 +149,7 @@ def make_model(
                 name,
                 slot_size_array=[rows[i] for i in tables],
                 exchange=a.exchange,
+                wire=a.wire,
             )
         )
         wide = len(tables) * dim
@@ -266,6 +267,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--precision", default="bf16", choices=PRECISIONS)
     parser.add_argument("--optimizer", default="AdaGrad", choices=("AdaGrad", "RowWiseAdaGrad"))
     parser.add_argument("--exchange", default="auto", choices=("auto", "pooled", "unique"))
+    parser.add_argument("--wire", choices=("fp32", "bf16", "fp16", "fp8"))
     parser.add_argument(
         "--plan", default="none", choices=("none", "auto"), help="auto: a table a slot, placed so"
     )
@@ -302,6 +304,7 @@ def work_of(a: argparse.Namespace) -> str:
     rows = table_rows(a.scale, a.max_rows)
     work = f"DLRM-DCNv2, {sum(rows):,} of {sum(ROWS):,} rows, batch {a.batch}, {a.precision}, "
     work += f"{a.optimizer}, {a.gpus} x {a.device}, {a.exchange} exchange, {a.key}"
+    work += f", {a.wire} on the wire" if a.wire else ""
     work += ", 26 tables, plan auto" if a.plan != "none" else ""
     work += ", slots even" if a.slots == "even" else ""
     return work + (f", widths / {a.narrow}" if a.narrow > 1 else "")
