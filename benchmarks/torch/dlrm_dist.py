@@ -59,7 +59,7 @@ class Job:
         torch.manual_seed(1)
         self.dense = Dense(a.dim, a.slots).cuda()
         self.net = DistributedDataParallel(
-            torch.compile(self.dense),
+            torch.compile(self.dense, mode=a.mode),
             device_ids=[torch.cuda.current_device()],
             gradient_as_bucket_view=True,
         )
@@ -173,6 +173,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--placement", choices=["by_key", "by_slot"], default="by_slot")
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--mode", help="of torch.compile for the dense part")
     parser.add_argument("--trace", help="a file, to which batch and process are added")
     a = parser.parse_args()
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
