@@ -15,6 +15,7 @@ from hugectr._core_collection import (
     CollectionTable as CollectionTable,
     SharedBatch as SharedBatch,
     TableCollection as TableCollection,
+    TableExchange as TableExchange,
     TableParams as TableParams,
     TableSharing as TableSharing,
 )

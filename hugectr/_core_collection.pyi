@@ -174,6 +174,8 @@ class TableSharing:
         beside: bool = False,
     ) -> None:
         """Nobody waits for the keys; ``give`` does, and raises what is wrong with them."""
+    def check(self, batch: SharedBatch) -> None:
+        """Waits for the plan; raises what is wrong with the keys that came."""
     def give(self, batch: SharedBatch, out: list[Memory], stream: int = 0) -> None: ...
     def look_up(
         self, batch: SharedBatch, keys: Memory, out: list[Memory], stream: int = 0
@@ -190,3 +192,37 @@ class TableSharing:
         stream: int = 0,
     ) -> None: ...
     def accumulate(self, batch: SharedBatch, came: list[Memory], stream: int = 0) -> None: ...
+
+class TableExchange:
+    """What processes that share tables send each other, submitted by a thread: see the C++ class.
+
+    From ``give`` or ``accumulate`` until ``settle`` nothing else is called of the sharing or its
+    tables but ``ask`` and ``count``; ``held`` is kept meanwhile. ``group`` as ``Session`` takes it.
+    Collective.
+    """
+
+    def __init__(self, sharing: TableSharing, group: Any) -> None: ...
+    def make_room(self, batch: SharedBatch, dtype: str) -> None:
+        """Memory that the calls of a batch need, or the error that there is none."""
+    def give(
+        self,
+        batch: SharedBatch,
+        out: list[Memory],
+        came: list[Memory],
+        stream: int = 0,
+        held: Any = None,
+    ) -> None: ...
+    def accumulate(
+        self,
+        batch: SharedBatch,
+        gradients: Vectors,
+        factor: float,
+        out: list[Memory],
+        came: list[Memory],
+        stream: int = 0,
+        held: Any = None,
+    ) -> None: ...
+    def is_under_way(self) -> bool:
+        """Whether a call has not been settled."""
+    def settle(self, stream: int = 0) -> None:
+        """Until the call before is submitted; raises what went wrong."""

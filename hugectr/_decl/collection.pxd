@@ -2,13 +2,14 @@
 # Tables without a model.
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libcpp cimport bool as cbool
+from libcpp.memory cimport shared_ptr
 from libcpp.optional cimport optional
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from hugectr._decl.base cimport CppDeviceId, CppOptParams, CppTensorScalarType
 from hugectr._decl.errors cimport translate_error
-from hugectr._decl.model cimport CppMemoryReportEntry, CppTableAccess
+from hugectr._decl.model cimport CppMemoryReportEntry, CppProcessGroup, CppTableAccess
 from hugectr._decl.ops cimport CppTensorRef
 from hugectr._decl.specs cimport CppCombiner, CppInitialVectors, CppTableMemory
 
@@ -110,6 +111,7 @@ cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hu
         void answer(CppSharedBatch&, const vector[int64_t]&) except +translate_error
         void plan(CppSharedBatch&, const CppTensorRef&, uintptr_t,
                   cbool) except +translate_error
+        void check(const CppSharedBatch&) except +translate_error
         void give(const CppSharedBatch&, const vector[CppTensorRef]&,
                   uintptr_t) except +translate_error
         void look_up(const CppSharedBatch&, const CppTensorRef&, const vector[CppTensorRef]&,
@@ -120,3 +122,15 @@ cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hu
                            const vector[CppTensorRef]&, uintptr_t) except +translate_error
         void accumulate(const CppSharedBatch&, const vector[CppTensorRef]&,
                         uintptr_t) except +translate_error
+
+cdef extern from "core/cpp/embedding/collection/table_exchange.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppMessages "hugectr::TableExchange::Messages":
+        vector[CppTensorRef] out, came
+
+    cdef cppclass CppTableExchange "hugectr::TableExchange":
+        CppTableExchange(CppTableSharing&, shared_ptr[CppProcessGroup]) except +translate_error
+        void make_room(const CppSharedBatch&, CppTensorScalarType) except +translate_error
+        void give(const CppSharedBatch&, CppMessages, uintptr_t) except +translate_error
+        void accumulate(const CppSharedBatch&, vector[CppTensorRef], double, CppMessages,
+                        uintptr_t) except +translate_error
+        void settle(uintptr_t) except +translate_error

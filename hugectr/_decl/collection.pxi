@@ -322,6 +322,10 @@ cdef class TableSharing:
             self._it.plan(batch._it, came, stream, beside)
         self._tables._hold(batch._it.token, held)
 
+    def check(self, SharedBatch batch not None):
+        with nogil:
+            self._it.check(batch._it)
+
     def give(self, SharedBatch batch not None, list out, uintptr_t stream=0):
         cdef vector[CppTensorRef] vectors = self._tables._refs(out)
         with nogil:
@@ -350,3 +354,64 @@ cdef class TableSharing:
         cdef vector[CppTensorRef] sums = self._tables._refs(came)
         with nogil:
             self._it.accumulate(batch._it, sums, stream)
+
+
+@no_gc_clear
+cdef class TableExchange:
+    """See ``_core.pyi``."""
+
+    cdef CppTableExchange* _it
+    cdef TableSharing _sharing  # keeps what the exchange works on
+    cdef readonly object _turn
+    cdef object _held  # what the thread reads and writes, until settle()
+
+    def __cinit__(self, TableSharing sharing not None, group):
+        cdef shared_ptr[CppProcessGroup] processes = _process_group(group)
+        self._it = NULL
+        self._sharing = sharing
+        self._turn = sharing._turn
+        with nogil:
+            self._it = new CppTableExchange(sharing._it[0], processes)
+
+    def __dealloc__(self):
+        cdef CppTableExchange* it = self._it
+        if it == NULL:
+            return
+        if (<Turn>self._turn).made_here():
+            with nogil:
+                delete_outside_of_groups(it)
+
+    cdef CppMessages _messages(self, list out, list came) except *:
+        cdef CppMessages messages
+        messages.out = self._sharing._tables._refs(out)
+        messages.came = self._sharing._tables._refs(came)
+        return messages
+
+    def make_room(self, SharedBatch batch not None, dtype):
+        cdef CppTensorScalarType type = <CppTensorScalarType><int>_COLLECTION_DTYPES[dtype]
+        with nogil:
+            self._it.make_room(batch._it, type)
+
+    def give(self, SharedBatch batch not None, list out, list came, uintptr_t stream=0, held=None):
+        cdef CppMessages messages = self._messages(out, came)
+        self._held = batch, held
+        with nogil:
+            self._it.give(batch._it, move(messages), stream)
+
+    def accumulate(self, SharedBatch batch not None, gradients, double factor, list out, list came,
+                   uintptr_t stream=0, held=None):
+        cdef vector[CppTensorRef] all_gradients = self._sharing._tables._refs(gradients)
+        cdef CppMessages messages = self._messages(out, came)
+        self._held = batch, held
+        with nogil:
+            self._it.accumulate(batch._it, move(all_gradients), factor, move(messages), stream)
+
+    def is_under_way(self):
+        return self._held is not None
+
+    def settle(self, uintptr_t stream=0):
+        try:
+            with nogil:
+                self._it.settle(stream)
+        finally:
+            self._held = None

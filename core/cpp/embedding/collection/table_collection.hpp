@@ -72,6 +72,8 @@ class HCTR_API TableCollection {
   /// The second half of begin(), if one is due: nobody reads keys of that batch afterwards but the
   /// plan stream, in its order.
   void finish_begun();
+  /// Waits until a batch is planned; throws what is wrong with it.
+  void check(Token token) { batch_of(token); }
   /// Until all of a begin() has been submitted.
   void settle_begun() const { beside_.wait(); }
   /// outputs (m, 1, d), any row_stride, float32, float16 or bfloat16, are overwritten. May be

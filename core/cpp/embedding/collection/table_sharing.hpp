@@ -68,6 +68,7 @@ class HCTR_API TableSharing {
   struct Group {
     std::size_t d, first, end;
   };
+  GPUResource& gpu() { return gpu_; }
   /// In the order in which tables first have their vector sizes.
   std::vector<Group> groups() const { return groups_; }
   bool on_every_process(std::size_t table) const { return holders_.at(table) == kEverywhere; }
@@ -99,6 +100,10 @@ class HCTR_API TableSharing {
   /// keys (sum of batch.given) int64 as they came. Begins the plan as
   /// TableCollection::begin() does: give() waits for it, and throws what is wrong with the keys.
   void plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream, bool beside = false);
+  /// Waits until the keys that came are planned; throws what is wrong with them.
+  void check(const SharedBatch& batch) { tables_.check(batch.token); }
+  /// Memory that give() and accumulate() need of the device for vectors of a type.
+  void make_room(const SharedBatch& batch, TensorScalarType type) { given_vectors(batch, type); }
   /// out: of each group (sum of batch.returned, d), float32, float16 or bfloat16.
   void give(const SharedBatch& batch, std::span<const TensorRef> out, std::uintptr_t stream);
   /// The same of keys (sum of batch.given) that do not train: zeros for those without a row.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/cpp/base/task_thread.hpp"
+#include "core/cpp/comm/communicator.hpp"
+#include "core/cpp/embedding/collection/table_sharing.hpp"
+
+namespace hugectr {
+
+/// Has what the processes of a TableSharing send each other travel between their devices, and a
+/// thread submit that together with what makes it and what is made of it, while the caller goes on:
+///
+///   give        rows that others asked for -> their vectors go out, and those asked for come
+///   accumulate  gradients of bags          -> sums by row go out, and what comes is kept
+///
+/// All processes make the same calls in the same order. One call at a time: from then until
+/// settle() nobody calls the sharing or its tables but for ask() and count() of other batches, and
+/// all memory of the call stays. What fails once others count on it ends the communicator: they get
+/// a CommError. `stream` as in TableSharing.
+class HCTR_API TableExchange {
+ public:
+  /// Of each group of the sharing, (rows, d): what goes out, and what comes.
+  struct Messages {
+    std::vector<TensorRef> out, came;
+  };
+
+  /// A communicator of its own, with a device a process. Collective.
+  TableExchange(TableSharing& sharing, std::shared_ptr<IProcessGroup> processes);
+  ~TableExchange();
+
+  /// Memory that give() and accumulate() of a batch need, for who tells the others first whether it
+  /// was there. `type`: of what travels.
+  void make_room(const SharedBatch& batch, TensorScalarType type);
+  /// Messages are float32, float16 or bfloat16; the batch has been checked (TableSharing::check).
+  void give(const SharedBatch& batch, Messages messages, std::uintptr_t stream);
+  /// gradients and factor as TableSharing::sum_gradients() has them; messages float32 or bfloat16.
+  void accumulate(const SharedBatch& batch, std::vector<TensorRef> gradients, double factor,
+                  Messages messages, std::uintptr_t stream);
+  /// Until the call before has been submitted, if there is one; the stream's later work comes after
+  /// it. Throws what went wrong, once.
+  void settle(std::uintptr_t stream);
+
+ private:
+  /// Has the thread do it, behind what the caller's stream holds.
+  void begin(std::uintptr_t stream, std::function<void(std::uintptr_t own)> work);
+  void carry(const Messages& messages, const ProcessRows& sent, const ProcessRows& taken);
+
+  TableSharing& sharing_;
+  Stream& compute_;
+  std::unique_ptr<Communicator> communicator_;
+  bool begun_ = false;
+  TaskThread thread_;
+};
+
+}  // namespace hugectr
