@@ -176,6 +176,8 @@ class TableSharing:
         """Nobody waits for the keys; ``give`` does, and raises what is wrong with them."""
     def check(self, batch: SharedBatch) -> None:
         """Waits for the plan; raises what is wrong with the keys that came."""
+    def make_room(self, batch: SharedBatch, dtype: str, gradients: bool = False) -> None:
+        """Has the memory there that ``give`` needs, or ``accumulate`` with ``gradients``."""
     def give(self, batch: SharedBatch, out: list[Memory], stream: int = 0) -> None: ...
     def look_up(
         self, batch: SharedBatch, keys: Memory, out: list[Memory], stream: int = 0
@@ -202,8 +204,6 @@ class TableExchange:
     """
 
     def __init__(self, sharing: TableSharing, group: Any) -> None: ...
-    def make_room(self, batch: SharedBatch, dtype: str) -> None:
-        """Memory that the calls of a batch need, or the error that there is none."""
     def give(
         self,
         batch: SharedBatch,

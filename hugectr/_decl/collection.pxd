@@ -112,6 +112,7 @@ cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hu
         void plan(CppSharedBatch&, const CppTensorRef&, uintptr_t,
                   cbool) except +translate_error
         void check(const CppSharedBatch&) except +translate_error
+        void make_room(const CppSharedBatch&, CppTensorScalarType, cbool) except +translate_error
         void give(const CppSharedBatch&, const vector[CppTensorRef]&,
                   uintptr_t) except +translate_error
         void look_up(const CppSharedBatch&, const CppTensorRef&, const vector[CppTensorRef]&,
@@ -129,7 +130,6 @@ cdef extern from "core/cpp/embedding/collection/table_exchange.hpp" namespace "h
 
     cdef cppclass CppTableExchange "hugectr::TableExchange":
         CppTableExchange(CppTableSharing&, shared_ptr[CppProcessGroup]) except +translate_error
-        void make_room(const CppSharedBatch&, CppTensorScalarType) except +translate_error
         void give(const CppSharedBatch&, CppMessages, uintptr_t) except +translate_error
         void accumulate(const CppSharedBatch&, vector[CppTensorRef], double, CppMessages,
                         uintptr_t) except +translate_error

@@ -58,6 +58,8 @@ class Asked:
         That all processes know it by.
     token : int
         That the core knows it by.
+    came : list of Tensor, optional
+        Vectors of its rows as the last step left them, where they came with that.
     """
 
     shared: SharedBatch
@@ -67,6 +69,7 @@ class Asked:
     failure: Exception | None = None
     number: int = 0
     token: int = 0
+    came: list[torch.Tensor] | None = None
 
 
 @dataclass

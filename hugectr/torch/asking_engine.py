@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +27,7 @@ from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.processes.agreement import from_root
 from hugectr.torch.asked import Ahead, Asked, another, kept
 from hugectr.torch.engine import Engine
+from hugectr.torch.exchange_beside import ExchangeBeside, is_beside
 from hugectr.torch.table_memory import TableKeys, memory_of
 from hugectr.torch.torch_group import TorchGroup, carry, let_go_at_exit
 
@@ -54,6 +56,9 @@ class AskingEngine(Engine):
         Whose processes they are; None: all of the job.
     """
 
+    #: What submits the exchange of a step beside Python, where there is one.
+    _thread: ExchangeBeside | None = None
+
     def __init__(
         self,
         tables: list[TableParams],
@@ -72,6 +77,7 @@ class AskingEngine(Engine):
         #: Of each table in which backwards since the last step it was trained, as a number.
         self._trained = [0] * len(tables)
         self._last = 0  #: token
+        self._due = 0  #: of the last batch ahead that all know of
         #: Batches that all processes know of.
         self._batches = 0
         #: The batch that was asked for ahead, while the others have not been heard of it.
@@ -87,7 +93,25 @@ class AskingEngine(Engine):
             ranks = None if parent is None else dist.get_process_group_ranks(parent)
             self._exchange = dist.new_group(ranks, timeout=group.limit, backend="nccl")
             self._ahead = dist.new_group(ranks, timeout=group.limit, backend="nccl")
-        let_go_at_exit(self, "_exchange", "_ahead")
+        if is_beside(device):
+            self._thread = ExchangeBeside(self._sharing, group, self.stream)
+            weakref.finalize(self, _end_thread, self._thread)  # before what the core then ends
+        let_go_at_exit(self, "_exchange", "_ahead", "_thread")
+
+    @property
+    def core(self) -> _core.TableCollection:
+        """The tables; what a thread does with them is submitted first."""
+        self._settle()
+        return self._core
+
+    @core.setter
+    def core(self, core: _core.TableCollection) -> None:
+        self._core = core
+
+    def _settle(self) -> None:
+        """Until what was left to a thread has been submitted; raises what went wrong there."""
+        if self._thread is not None:
+            self._thread.settle()
 
     def call(self, name: str) -> AbstractContextManager[None]:
         """All that is said to others meanwhile belongs to a call of this name."""
@@ -127,7 +151,8 @@ class AskingEngine(Engine):
         step, or by the next lookup of any kind.
         """
         self.hear_ahead()
-        self.release_ended()
+        if self._thread is None or not self._thread.is_under_way():  # else the next call does
+            self.release_ended()
         self._last += 1
         number = self._last
         if not ahead:
@@ -182,6 +207,7 @@ class AskingEngine(Engine):
     def _is_planned(self, ahead: Ahead, asked: Asked) -> None:
         """From now on the batch ahead is one of those that all processes know of."""
         self._asked[ahead.number] = self._alive[ahead.number] = asked
+        self._due = ahead.number
 
     def _said_ahead(self) -> bytes:
         """What this process asks of the others for the batch ahead; empty where it does not know.
@@ -223,6 +249,7 @@ class AskingEngine(Engine):
     def _forget(self, ahead: Ahead) -> None:
         """Leaves a batch ahead that nobody will be asked for."""
         self._doubt = None
+        self._settle()
         if ahead.asked is not None:
             with suppress(Exception):  # its memory is read until then
                 self._sharing.count(ahead.asked.shared)
@@ -284,6 +311,7 @@ class AskingEngine(Engine):
 
     def _answered(self, asked: Asked, found: list[tuple[int, ...]]) -> Asked:
         """Sends the keys of a batch to their owners, of which all have said how many they want."""
+        self._settle()
         self._sharing.answer(asked.shared, [n for each in found for n in each[1:]])
         sent, taken = self._sharing.keys(asked.shared)
         keys = asked.keys[: sum(sent)]
@@ -349,3 +377,9 @@ class AskingEngine(Engine):
                 "written from outside, or is of another collection"
             )
         return found
+
+
+def _end_thread(thread: ExchangeBeside) -> None:
+    """Of an engine that is gone: nothing reads its tensors any more."""
+    with suppress(Exception):
+        thread.settle()

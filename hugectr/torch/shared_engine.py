@@ -11,6 +11,7 @@ for all tables of one vector size.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ import torch.distributed as dist
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.asked import Asked, another
 from hugectr.torch.asking_engine import AskingEngine
-from hugectr.torch.table_memory import TableKeys, TableVectors, memory_of
+from hugectr.torch.exchange_beside import ExchangeBeside
+from hugectr.torch.table_memory import NAMES, TableKeys, TableVectors, memory_of
 from hugectr.torch.torch_group import carry
 
 if TYPE_CHECKING:
@@ -31,8 +33,23 @@ if TYPE_CHECKING:
 _PRIME = 2**31 - 1
 
 
+#: What a process says at a step first: whether it has gradients, and the batch that is prepared.
+_BEGIN = struct.Struct("<?q")
+
+#: Rows of each group of tables that go out, and those that come.
+Messages = tuple[list[torch.Tensor], list[torch.Tensor]]
+
+
 class SharedEngine(AskingEngine):
     """The engine of one of several processes; see ``AskingEngine``."""
+
+    #: What the vectors of the last forward travelled as.
+    _sent_as: torch.dtype | None = None
+    #: The batch ahead and the memory for its vectors.
+    _prepared: tuple[Asked, Messages] | None = None
+    _given_by = 0  #: stream
+    #: Whether there may be gradients since the last step.
+    _has_gradients = False
 
     def _travel(
         self,
@@ -67,18 +84,40 @@ class SharedEngine(AskingEngine):
         """Vectors (m, d) of a planned batch. Collective."""
         self.heard(token)
         number = int(token.item())
+        if number == self._due:
+            self._due = 0
+        came = self._came(number, outputs)
+        if came is not None:
+            asked = self._batch(number)
+            self.used(number)
+            self._sharing.pool(asked.shared, _memories(came), outputs.memory(), self.stream())
+            return
+        self._settle()
 
         def give() -> tuple[Asked, list[torch.Tensor]]:
             asked = self._batch(number)
             if asked.failure is not None:
                 raise another(asked.failure)
             self.used(number)
-            rows = self._messages(self._sharing.vectors(asked.shared), *outputs.dtypes())
+            (self._sent_as,) = outputs.dtypes()
+            rows = self._messages(self._sharing.vectors(asked.shared), self._sent_as)
             self._sharing.give(asked.shared, _memories(rows), self.stream())
             return asked, rows
 
         asked, rows = self._agreed(f"forward of batch {self._known(number)}", give)
         self._pool(asked, rows, outputs)
+
+    def _came(self, number: int, outputs: TableVectors) -> list[torch.Tensor] | None:
+        """The vectors that came with the last step, where those of this batch did."""
+        asked = self._asked.get(number)
+        if asked is None or asked.came is None or outputs.dtypes() != {asked.came[0].dtype}:
+            return None
+        self._settle()
+        self.release_ended()
+        if self._given_by != self.stream():
+            for each in asked.came:
+                each.record_stream(torch.cuda.current_stream(self.index))
+        return asked.came
 
     def _pool(self, asked: Asked, rows: Sequence[torch.Tensor], outputs: TableVectors) -> None:
         """Sends rows to who asked for them, and pools those that come."""
@@ -106,15 +145,46 @@ class SharedEngine(AskingEngine):
         They count a share of 1 / processes, as DDP's do.
         """
         number = int(token.item())
+        self._has_gradients = True
+        if self._thread is None:
+            self._accumulate_here(number, gradients)
+        else:
+            self._accumulate_beside(self._thread, number, gradients)
+        both = zip(self._trained, self.trainable, strict=True)  # the core forgets those of frozen
+        self._trained = [(2 * before + 1 + trained) % _PRIME for before, trained in both]
+        self.end_backward()
 
+    def _accumulate_beside(
+        self, thread: ExchangeBeside, number: int, gradients: TableVectors
+    ) -> None:
+        """The same by a thread, once all have what it needs: what it then does can not fail."""
+
+        def room() -> tuple[Asked, Messages, bytes]:
+            self._settle()
+            asked = self._batch(number)
+            self.used(number)
+            dtype = _of_sums(gradients)
+            self._sharing.make_room(asked.shared, NAMES[dtype], True)
+            messages = self._room(self._sharing.gradients(asked.shared), dtype)
+            return asked, messages, self._said_ahead()
+
+        with self.call(f"backward of batch {self._known(number)}"):
+            (asked, messages, _), every = self._jointly(room, lambda result: result[2])
+        try:
+            self._heard_along(every)
+        finally:  # the others wait for it whatever happens here
+            thread.accumulate(asked, gradients, 1.0 / self._size, messages)
+
+    def _room(self, sizes: Sequence[tuple[list[int], list[int]]], dtype: torch.dtype) -> Messages:
+        """Memory for what a thread has travel: what goes out and what comes."""
+        taken = [(came, sent) for sent, came in sizes]
+        return self._messages(sizes, dtype), self._messages(taken, dtype)
+
+    def _accumulate_here(self, number: int, gradients: TableVectors) -> None:
         def sums() -> tuple[Asked, list[torch.Tensor], bytes]:
             asked = self._batch(number)
             self.used(number)
-            # A key of every sample would leave the range of float16.
-            narrow = torch.bfloat16 in gradients.dtypes()
-            rows = self._messages(
-                self._sharing.gradients(asked.shared), torch.bfloat16 if narrow else torch.float32
-            )
+            rows = self._messages(self._sharing.gradients(asked.shared), _of_sums(gradients))
             self._sharing.sum_gradients(
                 asked.shared,
                 gradients.memory(),
@@ -133,9 +203,6 @@ class SharedEngine(AskingEngine):
             # The others go on with it whatever happens here. Behind what this backward has sent, so
             # that both go in one order everywhere.
             self._heard_along(every)
-        both = zip(self._trained, self.trainable, strict=True)  # the core forgets those of frozen
-        self._trained = [(2 * before + 1 + trained) % _PRIME for before, trained in both]
-        self.end_backward()
 
     def squares(self) -> torch.Tensor:
         """(tables) float64: sums of squares of the gradients of all processes. Collective."""
@@ -150,12 +217,15 @@ class SharedEngine(AskingEngine):
         both = zip(self._trained, self.trainable, strict=True)
         trained = [float(1 + of_backwards) * now for of_backwards, now in both]
         own = np.array([*rates, *trained], np.float64)
-        has_any = b"\1" if self.core.has_gradients() else b"\0"
-        with self.call(f"step {self.core.steps() + 1}"):
-            told = self._processes.agree(has_any + own.tobytes())
-        if not _all_or_none([each[0] for each in told]):
+        with self.call(f"step {self._core.steps() + 1}"):
+            (_, given), told = self._jointly(
+                lambda: (_BEGIN.pack(self.core.has_gradients(), self._prepare()), self._prepared),
+                lambda result: result[0] + own.tobytes(),
+            )
+        begins = [_BEGIN.unpack_from(each) for each in told]
+        if not _all_or_none([has_any for has_any, _ in begins]):
             return
-        every = [each[1:] for each in told]
+        every = [each[_BEGIN.size :] for each in told]
         for rank, other in enumerate(every):
             if other != every[0]:
                 pair = [np.frombuffer(each).reshape(2, -1) for each in (every[0], other)]
@@ -166,11 +236,42 @@ class SharedEngine(AskingEngine):
                     f"{found[0]}, process {rank} {found[1]}, a number a table; step their "
                     "schedulers alike"
                 )
-        super().step(rates, unscale)
+        for asked in self._asked.values():
+            asked.came = None
+        # No batch is released meanwhile: others may count on the one that is prepared.
+        self.core.step(rates, None if unscale is None else memory_of(unscale), self.stream())
+        self._has_gradients = False
         self._trained = [0] * len(self.dims)
         # Where not all had begun it by the backward. The device has a whole step before it, so that
         # waiting for others costs it nothing.
         self.hear_ahead()
+        if given is not None and all(number == begins[0][1] for _, number in begins):
+            self._give(*given)
+
+    def _prepare(self) -> int:
+        """The number of the batch ahead whose vectors may leave with this step; 0: there is none.
+
+        It is planned, and there is memory for them. Where not, forward says why.
+        """
+        self.release_ended()
+        asked, self._prepared = self._asked.get(self._due), None
+        if self._thread is None or self._sent_as is None or asked is None or asked.failure:
+            return 0
+        try:
+            self._sharing.check(asked.shared)
+            self._sharing.make_room(asked.shared, NAMES[self._sent_as])
+            sizes = self._sharing.vectors(asked.shared)
+            self._prepared = asked, self._room(sizes, self._sent_as)
+        except Exception:
+            return 0
+        return asked.number
+
+    def _give(self, asked: Asked, messages: Messages) -> None:
+        """Has a thread send the vectors of the batch ahead to who asked for them."""
+        assert self._thread is not None
+        self._given_by = self.stream()
+        out, asked.came = messages
+        self._thread.give(asked, out, asked.came)
 
     def is_due(self) -> bool:
         """Always: whether others have gradients is known by asking them."""
@@ -178,7 +279,9 @@ class SharedEngine(AskingEngine):
 
     def clear_gradients(self) -> None:
         """Forgets the gradients since the last step."""
-        super().clear_gradients()
+        if self._has_gradients:  # else a thread may be at work, which nobody need wait for
+            super().clear_gradients()
+        self._has_gradients = False
         self._trained = [0] * len(self.dims)
 
 
@@ -210,6 +313,12 @@ def _check_frozen(rank: int, first: Any, other: Any) -> None:
             f"{unlike}, by their numbers, on process 0 or {rank} alone, which lacks gradients; "
             "zero_grad(), and freeze() and unfreeze() the same ones on all processes"
         )
+
+
+def _of_sums(gradients: TableVectors) -> torch.dtype:
+    """What sums of gradients travel as."""
+    # A key of every sample would leave the range of float16.
+    return torch.bfloat16 if torch.bfloat16 in gradients.dtypes() else torch.float32
 
 
 def _memories(tensors: Sequence[torch.Tensor]) -> list[Memory]:

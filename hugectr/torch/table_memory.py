@@ -16,7 +16,8 @@ import torch
 if TYPE_CHECKING:
     from hugectr._core_collection import CutKeys, CutVectors, Memory
 
-_NAMES = {
+#: Types as the core names them.
+NAMES = {
     torch.float32: "float32",
     torch.float16: "float16",
     torch.bfloat16: "bfloat16",
@@ -28,7 +29,7 @@ _NAMES = {
 
 def memory_of(tensor: torch.Tensor, *shape: int) -> Memory:
     """A packed tensor as the core sees it, in another shape if one is given."""
-    return tensor.data_ptr(), shape or tuple(tensor.shape), _NAMES[tensor.dtype]
+    return tensor.data_ptr(), shape or tuple(tensor.shape), NAMES[tensor.dtype]
 
 
 class ListedKeys:
@@ -136,7 +137,7 @@ TableKeys = ListedKeys | KeysInOne
 def vectors_of(vectors: torch.Tensor) -> Memory:
     """Vectors (m, d) as the core sees them; they may be columns of a wider tensor."""
     m, d = vectors.shape
-    return vectors.data_ptr(), (m, 1, d), _NAMES[vectors.dtype], max(vectors.stride(0), d)
+    return vectors.data_ptr(), (m, 1, d), NAMES[vectors.dtype], max(vectors.stride(0), d)
 
 
 def by_rows(vectors: torch.Tensor) -> torch.Tensor:

@@ -21,7 +21,6 @@ from hugectr.base import log
 from hugectr.base.errors import CommError
 from hugectr.processes import values
 from hugectr.processes.agreement import describe, first_cause
-from hugectr.processes.group import ProcessGroup
 from hugectr.torch.links import LONGEST, connect
 
 #: What a message begins with: the name of the call that its sender is in, and its bytes.
@@ -279,7 +278,7 @@ class TorchGroup:
             raise self._lost(error) from error
         return [bytearray(part.numpy().tobytes()) for part in received.split(mine)]
 
-    def duplicate(self, name: str) -> ProcessGroup:
+    def duplicate(self, name: str) -> TorchGroup:
         """Make a group of the same processes with an order of calls of its own."""
         return TorchGroup(self._parent, awake=self._awake)
 

@@ -63,9 +63,14 @@ void RowGradients::grow(std::size_t table, std::size_t rows) {
   part = std::move(grown);
 }
 
-RowGradients::Room RowGradients::append(std::size_t table, std::size_t rows) {
-  Part& part = parts_[table];
+void RowGradients::reserve(std::size_t table, std::size_t rows) {
+  const Part& part = parts_[table];
   if (part.count + rows > part.capacity) grow(table, part.count + rows);
+}
+
+RowGradients::Room RowGradients::append(std::size_t table, std::size_t rows) {
+  reserve(table, rows);
+  Part& part = parts_[table];
   Room room{rows_of(part.rows.ref(), part.count, rows), rows_of(part.sums.ref(), part.count, rows)};
   part.count += rows;
   if (rows > 0) ++part.batches;

@@ -27,6 +27,8 @@ class RowGradients {
     TensorRef sums;  ///< (n, d) float32
   };
   Room append(std::size_t table, std::size_t rows);
+  /// Has the memory for append() there.
+  void reserve(std::size_t table, std::size_t rows);
   /// Rows of each table that came.
   std::vector<std::size_t> counts() const;
   /// Forgets what came since.

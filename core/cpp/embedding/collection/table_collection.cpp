@@ -288,6 +288,16 @@ void TableCollection::look_up(std::span<const SparseTensor> batch,
   precede_caller(gpu_.compute_stream(), stream);
 }
 
+void TableCollection::make_room_for_gradients(Token token) {
+  settle_begun();
+  Batch& batch = batch_of(token);
+  batch.counted->synchronize();
+  for (std::size_t t = 0; t < group_.size(); ++t) {
+    if (!group_.table(t).is_trainable()) continue;
+    gradients_.reserve(t, static_cast<std::size_t>(batch.row_counts.get_ptr()[t]));
+  }
+}
+
 void TableCollection::accumulate(Token token, std::span<const TensorRef> gradients,
                                  std::uintptr_t stream) {
   settle_begun();

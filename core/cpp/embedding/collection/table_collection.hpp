@@ -84,6 +84,8 @@ class HCTR_API TableCollection {
                std::uintptr_t stream, std::vector<BagOffsets> bags = {});
   /// gradients (m, 1, d) of the outputs, any of their types; empty: the table has none.
   void accumulate(Token token, std::span<const TensorRef> gradients, std::uintptr_t stream);
+  /// Has the memory there that accumulate() of a batch keeps sums in.
+  void make_room_for_gradients(Token token);
   /// squares (tables) float64: of the gradients that wait, rows summed over batches.
   void squares(const TensorRef& squares, std::uintptr_t stream);
   /// Updates with a rate a table. unscale (tables) float32 multiplies gradients, 0 leaves a table

@@ -48,10 +48,6 @@ TableExchange::~TableExchange() {
   }
 }
 
-void TableExchange::make_room(const SharedBatch& batch, TensorScalarType type) {
-  sharing_.make_room(batch, type);
-}
-
 void TableExchange::begin(std::uintptr_t stream, std::function<void(std::uintptr_t own)> work) {
   HCTR_CHECK(!begun_, "the exchange before has not been settled");
   follow_caller(compute_, stream);

@@ -20,8 +20,9 @@ namespace hugectr {
 ///
 /// All processes make the same calls in the same order. One call at a time: from then until
 /// settle() nobody calls the sharing or its tables but for ask() and count() of other batches, and
-/// all memory of the call stays. What fails once others count on it ends the communicator: they get
-/// a CommError. `stream` as in TableSharing.
+/// all memory of the call stays. TableSharing::check() and make_room() come before, so that all can
+/// be told when one of them has no batch or no memory: what fails once others count on it ends the
+/// communicator, and they get a CommError. `stream` as in TableSharing.
 class HCTR_API TableExchange {
  public:
   /// Of each group of the sharing, (rows, d): what goes out, and what comes.
@@ -33,9 +34,6 @@ class HCTR_API TableExchange {
   TableExchange(TableSharing& sharing, std::shared_ptr<IProcessGroup> processes);
   ~TableExchange();
 
-  /// Memory that give() and accumulate() of a batch need, for who tells the others first whether it
-  /// was there. `type`: of what travels.
-  void make_room(const SharedBatch& batch, TensorScalarType type);
   /// Messages are float32, float16 or bfloat16; the batch has been checked (TableSharing::check).
   void give(const SharedBatch& batch, Messages messages, std::uintptr_t stream);
   /// gradients and factor as TableSharing::sum_gradients() has them; messages float32 or bfloat16.

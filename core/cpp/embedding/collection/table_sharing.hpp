@@ -102,8 +102,8 @@ class HCTR_API TableSharing {
   void plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream, bool beside = false);
   /// Waits until the keys that came are planned; throws what is wrong with them.
   void check(const SharedBatch& batch) { tables_.check(batch.token); }
-  /// Memory that give() and accumulate() need of the device for vectors of a type.
-  void make_room(const SharedBatch& batch, TensorScalarType type) { given_vectors(batch, type); }
+  /// Has the memory there that give() of a batch needs, and accumulate() where that is to come.
+  void make_room(const SharedBatch& batch, TensorScalarType type, bool gradients);
   /// out: of each group (sum of batch.returned, d), float32, float16 or bfloat16.
   void give(const SharedBatch& batch, std::span<const TensorRef> out, std::uintptr_t stream);
   /// The same of keys (sum of batch.given) that do not train: zeros for those without a row.

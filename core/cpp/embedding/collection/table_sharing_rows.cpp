@@ -125,6 +125,11 @@ std::vector<TensorRef> TableSharing::given_vectors(const SharedBatch& batch,
   return vectors;
 }
 
+void TableSharing::make_room(const SharedBatch& batch, TensorScalarType type, bool gradients) {
+  given_vectors(batch, type);
+  if (gradients) tables_.make_room_for_gradients(batch.token);
+}
+
 CopyBlocks TableSharing::between(const SharedBatch& batch, const Group& group,
                                  const ProcessRows& message, bool out) const {
   CopyBlocks copies;

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What shared tables send in a step, submitted by a thread of the core's while Python goes on.
+
+Sums of gradients leave in backward and are added up while the dense part's optimizer steps; the
+vectors of the batch ahead leave as soon as rows have been updated, while the next batch is fetched.
+They go by a communicator of the core's own: torch's takes three times as long to be called.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from hugectr import _core
+from hugectr.base.errors import InvalidArgument
+from hugectr.torch.asked import Asked
+from hugectr.torch.table_memory import TableVectors, memory_of
+from hugectr.torch.torch_group import TorchGroup
+
+if TYPE_CHECKING:
+    from hugectr._core_collection import Memory
+
+#: Whether there is such a thread: 0 nowhere, 1 everywhere, else on GPUs.
+_SETTING = "HUGECTR_EXCHANGE_BESIDE"
+
+
+def is_beside(device: torch.device) -> bool:
+    """Whether a thread submits what tables on a device send."""
+    said = os.environ.get(_SETTING, "")
+    if said not in ("", "0", "1"):
+        raise InvalidArgument(f"{_SETTING} is 0 or 1, found {said!r}")
+    return said == "1" or (said == "" and device.type == "cuda")
+
+
+class CoreGroup:
+    """The processes of a collection as the core calls them back: by a thread, in its own order.
+
+    Parameters
+    ----------
+    own : TorchGroup
+        For these calls alone.
+    all_of_them : TorchGroup
+        Of the collection, who is told when one can not go on.
+    """
+
+    def __init__(self, own: TorchGroup, all_of_them: TorchGroup) -> None:
+        self._own, self._all = own, all_of_them
+        self.rank, self.size = own.rank, own.size
+        self.failure = SimpleNamespace(limit=own.limit.total_seconds())
+
+    def exchange_into(
+        self,
+        send: memoryview,
+        send_bytes: Sequence[int],
+        receive: memoryview,
+        receive_bytes: Sequence[int],
+        limit: float | None = None,
+    ) -> None:
+        """Send each process its bytes and fill ``receive`` by rank; the group's limit counts."""
+        parts, begin = [], 0
+        for size in send_bytes:
+            parts.append(send[begin : begin + size])
+            begin += size
+        begin = 0
+        for size, part in zip(receive_bytes, self._own.exchange(parts), strict=True):
+            receive[begin : begin + size] = part
+            begin += size
+
+    def duplicate(self, name: str) -> CoreGroup:
+        """The same processes with an order of calls of their own."""
+        return CoreGroup(self._own.duplicate(name), self._all)
+
+    def abort(self, reason: str) -> None:
+        """Make the next call of all others raise CommError(reason)."""
+        self._all.abort(reason)
+
+
+class ExchangeBeside:
+    """The thread of one collection; one call at a time, and ``settle`` before all others.
+
+    Parameters
+    ----------
+    sharing : TableSharing
+    group : TorchGroup
+        Of the collection. Collective.
+    stream : callable
+        The caller's stream, as the core takes it.
+    """
+
+    def __init__(
+        self, sharing: _core.TableSharing, group: TorchGroup, stream: Callable[[], int]
+    ) -> None:
+        self._sharing, self._stream = sharing, stream
+        self._core = _core.TableExchange(sharing, CoreGroup(group.duplicate("exchange"), group))
+        self.is_under_way = self._core.is_under_way
+
+    def settle(self) -> None:
+        """Until the call before has been submitted, if there is one; raises what went wrong."""
+        if self.is_under_way():
+            self._core.settle(self._stream())
+
+    def give(self, asked: Asked, out: list[torch.Tensor], came: list[torch.Tensor]) -> None:
+        """Vectors to who asked for them, and those asked for come."""
+        held = asked, out, came
+        self._core.give(asked.shared, _all(out), _all(came), self._stream(), held)
+
+    def accumulate(
+        self,
+        asked: Asked,
+        gradients: TableVectors,
+        factor: float,
+        messages: tuple[list[torch.Tensor], list[torch.Tensor]],
+    ) -> None:
+        """Sums of gradients (m, d) to the owners of rows, and those that come are kept."""
+        out, came = messages
+        held: Any = asked, gradients, out, came
+        memory = gradients.memory()
+        self._core.accumulate(
+            asked.shared, memory, factor, _all(out), _all(came), self._stream(), held
+        )
+
+
+def _all(tensors: Sequence[torch.Tensor]) -> list[Memory]:
+    return [memory_of(each) for each in tensors]
