@@ -75,7 +75,8 @@ class CoreGroup:
         return CoreGroup(self._own.duplicate(name), self._all)
 
     def abort(self, reason: str) -> None:
-        """Make the next call of all others raise CommError(reason)."""
+        """Make the calls that the others are in, and their next, raise CommError(reason)."""
+        self._own.abort(reason)
         self._all.abort(reason)
 
 
@@ -97,16 +98,19 @@ class ExchangeBeside:
         self._sharing, self._stream = sharing, stream
         self._core = _core.TableExchange(sharing, CoreGroup(group.duplicate("exchange"), group))
         self.is_under_way = self._core.is_under_way
+        self._by = 0  #: the stream of the last call
 
     def settle(self) -> None:
         """Until the call before has been submitted, if there is one; raises what went wrong."""
         if self.is_under_way():
-            self._core.settle(self._stream())
+            # Memory of the call goes back to the stream that it came by, which may be another now.
+            self._core.settle(self._by)
 
     def give(self, asked: Asked, out: list[torch.Tensor], came: list[torch.Tensor]) -> None:
         """Vectors to who asked for them, and those asked for come."""
         held = asked, out, came
-        self._core.give(asked.shared, _all(out), _all(came), self._stream(), held)
+        self._by = self._stream()
+        self._core.give(asked.shared, _all(out), _all(came), self._by, held)
 
     def accumulate(
         self,
@@ -119,9 +123,8 @@ class ExchangeBeside:
         out, came = messages
         held: Any = asked, gradients, out, came
         memory = gradients.memory()
-        self._core.accumulate(
-            asked.shared, memory, factor, _all(out), _all(came), self._stream(), held
-        )
+        self._by = self._stream()
+        self._core.accumulate(asked.shared, memory, factor, _all(out), _all(came), self._by, held)
 
 
 def _all(tensors: Sequence[torch.Tensor]) -> list[Memory]:

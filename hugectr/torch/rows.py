@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from hugectr.base.row_keys import check_row_keys
 from hugectr.processes.agreement import jointly, together
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
+
+if TYPE_CHECKING:
+    from hugectr._core_collection import CollectionTable
 
 T = TypeVar("T")
 
@@ -31,8 +34,11 @@ class Rows:
     def __init__(self, engine: Engine, index: int, config: TableConfig) -> None:
         self._engine = engine
         self._index = index
-        self._table = engine.core.tables()[index]
         self._config = config
+
+    @property
+    def _table(self) -> CollectionTable:
+        return self._engine.core.tables()[self._index]  # after what a thread does with it
 
     def __len__(self) -> int:
         return self._sum("the number of rows", lambda: int(self._table.stats()["rows"]))

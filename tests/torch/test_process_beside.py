@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What shared tables send by a thread (``HUGECTR_EXCHANGE_BESIDE``) is what they send without one."""
+
+import gc
+import os
+import random
+
+import pytest
+import torch
+import torch.distributed as dist
+from process_jobs import generator, job_device, run_job
+from test_process_ahead import NAMES, ahead_and_not, assert_equal, batch_of, collection_of, contents
+from test_process_errors import backward_fails_on_one, refused
+from test_process_kinds import all_kinds
+
+import hugectr
+
+pytestmark = pytest.mark.gpus(2)
+
+
+@pytest.fixture(autouse=True)
+def by_a_thread(monkeypatch):
+    monkeypatch.setenv("HUGECTR_EXCHANGE_BESIDE", "1")
+
+
+class Both:
+    """A collection whose vectors a thread sends and one without, told the same."""
+
+    def __init__(self):
+        self.bags = []
+        for setting in "10":
+            os.environ["HUGECTR_EXCHANGE_BESIDE"] = setting
+            self.bags.append(collection_of())
+        beside, here = (bag._engine._thread for bag in self.bags)
+        assert beside is not None
+        assert here is None
+        self.optimizers = [bag.optimizer(lr=0.1) for bag in self.bags]
+        self.came = 0
+
+    def forward(self, batches):
+        engine = self.bags[0]._engine
+        self.came += any(each.came is not None for each in engine._asked.values())
+        found = [bag(batch).values() for bag, batch in zip(self.bags, batches, strict=True)]
+        assert torch.equal(*found)
+        return found
+
+    def prefetch(self, batch):
+        return [bag.prefetch(batch) for bag in self.bags]
+
+    def backward(self, vectors):
+        for each in vectors:
+            each.square().sum().backward()
+
+    def clip(self):
+        assert torch.equal(
+            *(torch.nn.utils.clip_grad_norm_(each.rows, 0.1) for each in self.optimizers)
+        )
+
+    def step(self):
+        for each in self.optimizers:
+            each.step()
+
+    def zero_grad(self):
+        for each in self.optimizers:
+            each.zero_grad()
+
+
+def random_calls(folder, seed=0, calls=150):
+    """The same calls in the same order on both, drawn alike by all processes."""
+    rank = dist.get_rank()
+    drawn, numbers = random.Random(seed), generator(31 * seed + rank)
+    both = Both()
+    ahead = []
+
+    def batch():
+        return batch_of(numbers, drawn.choice([0, 1, 3, 5]) + rank, most=30 + drawn.randrange(60))
+
+    def train():
+        # How many are ahead must not hang on this process alone: it is drawn by all alike.
+        vectors = both.forward(ahead.pop(0) if ahead else [given := batch(), given])
+        if drawn.random() < 0.3 and len(ahead) < 3:
+            ahead.append(both.prefetch(batch()))
+        both.backward(vectors)
+        if drawn.random() < 0.2:
+            both.zero_grad()  # the gradients are lost
+        elif drawn.random() < 0.8:
+            if drawn.random() < 0.2:
+                both.clip()
+            both.step()
+            if drawn.random() < 0.5:
+                both.zero_grad()
+
+    def look_ahead():
+        if len(ahead) < 3:
+            ahead.append(both.prefetch(batch()))
+
+    def evaluate():
+        given = batch()
+        with torch.no_grad():
+            both.forward([given, given])
+
+    def read():
+        assert_equal(*(contents(bag) for bag in both.bags))
+
+    def write():
+        for bag in both.bags:
+            bag.rows("a").write(torch.tensor([1, 5]), torch.full((2, 4), 0.5))
+        ahead.clear()
+
+    def drop():
+        ahead.clear()
+        gc.collect()
+
+    work = [train] * 8 + [look_ahead] * 4 + [evaluate, read, write, drop]
+    for _ in range(calls):
+        drawn.choice(work)()
+    both.zero_grad()
+    read()
+    assert both.came > 5, "vectors came with steps"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_calls(tmp_path, seed):
+    run_job(random_calls, tmp_path, seed=seed)
+
+
+def what_can_not_be_sent(folder):
+    """The thread of one process fails in the middle of an exchange: nobody waits for it."""
+    rank = dist.get_rank()
+    bag = collection_of()
+    rows = bag.optimizer(lr=0.1)
+    batch = batch_of(generator(3), 4)
+    vectors = bag(batch).values()
+    engine = bag._engine
+    if rank == 1:
+        whole = engine._messages
+        engine._messages = lambda *asked: [each[:1] for each in whole(*asked)]
+    vectors.sum().backward()
+    refused("elements", (hugectr.CommError, hugectr.InvalidArgument), rows.step)
+    refused("elements", hugectr.CommError, bag, batch)
+
+
+def test_a_thread_that_fails(tmp_path):
+    run_job(what_can_not_be_sent, tmp_path)
+
+
+def test_all_kinds(tmp_path):
+    run_job(all_kinds, tmp_path)
+
+
+def test_ahead(tmp_path):
+    run_job(ahead_and_not, tmp_path)
+
+
+def test_no_room(tmp_path):
+    run_job(backward_fails_on_one, tmp_path)
+
+
+def test_what_the_setting_may_be(monkeypatch):
+    from hugectr.torch.exchange_beside import is_beside
+
+    for said, cpu, cuda in (("", False, True), ("0", False, False), ("1", True, True)):
+        monkeypatch.setenv("HUGECTR_EXCHANGE_BESIDE", said)
+        assert (is_beside(torch.device("cpu")), is_beside(torch.device("cuda"))) == (cpu, cuda)
+    monkeypatch.setenv("HUGECTR_EXCHANGE_BESIDE", "yes")
+    with pytest.raises(hugectr.InvalidArgument, match="HUGECTR_EXCHANGE_BESIDE is 0 or 1"):
+        is_beside(torch.device("cpu"))
