@@ -215,13 +215,12 @@ class TableExchange:
     def accumulate(
         self,
         batch: SharedBatch,
-        gradients: Vectors,
-        factor: float,
         out: list[Memory],
         came: list[Memory],
         stream: int = 0,
         held: Any = None,
-    ) -> None: ...
+    ) -> None:
+        """``out``: what ``TableSharing.sum_gradients`` has made."""
     def is_under_way(self) -> bool:
         """Whether a call has not been settled."""
     def settle(self, stream: int = 0) -> None:

@@ -131,6 +131,5 @@ cdef extern from "core/cpp/embedding/collection/table_exchange.hpp" namespace "h
     cdef cppclass CppTableExchange "hugectr::TableExchange":
         CppTableExchange(CppTableSharing&, shared_ptr[CppProcessGroup]) except +translate_error
         void give(const CppSharedBatch&, CppMessages, uintptr_t) except +translate_error
-        void accumulate(const CppSharedBatch&, vector[CppTensorRef], double, CppMessages,
-                        uintptr_t) except +translate_error
+        void accumulate(const CppSharedBatch&, CppMessages, uintptr_t) except +translate_error
         void settle(uintptr_t) except +translate_error

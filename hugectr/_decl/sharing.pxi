@@ -185,13 +185,12 @@ cdef class TableExchange:
         with nogil:
             self._it.give(batch._it, move(messages), stream)
 
-    def accumulate(self, SharedBatch batch not None, gradients, double factor, list out, list came,
-                   uintptr_t stream=0, held=None):
-        cdef vector[CppTensorRef] all_gradients = self._sharing._tables._refs(gradients)
+    def accumulate(self, SharedBatch batch not None, list out, list came, uintptr_t stream=0,
+                   held=None):
         cdef CppMessages messages = self._messages(out, came)
         self._held = batch, held
         with nogil:
-            self._it.accumulate(batch._it, move(all_gradients), factor, move(messages), stream)
+            self._it.accumulate(batch._it, move(messages), stream)
 
     def is_under_way(self):
         return self._held is not None

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What shared tables send in a step, submitted by a thread of the core's while Python goes on.
 
-Sums of gradients leave in backward and are added up while the dense part's optimizer steps; the
-vectors of the batch ahead leave as soon as rows have been updated, while the next batch is fetched.
-They go by a communicator of the core's own: torch's takes three times as long to be called.
+Sums of gradients leave in backward and are kept by their owners while the dense part's optimizer
+steps; the vectors of the batch ahead leave as soon as rows have been updated, while the next batch
+is fetched. They go by a communicator of the core's own: torch's takes three times as long to be
+called. What reads tensors of others is not among it: those may change once a call has returned.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from hugectr import _core
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.asked import Asked
-from hugectr.torch.table_memory import TableVectors, memory_of
+from hugectr.torch.table_memory import memory_of
 from hugectr.torch.torch_group import TorchGroup
 
 if TYPE_CHECKING:
@@ -112,19 +113,11 @@ class ExchangeBeside:
         self._by = self._stream()
         self._core.give(asked.shared, _all(out), _all(came), self._by, held)
 
-    def accumulate(
-        self,
-        asked: Asked,
-        gradients: TableVectors,
-        factor: float,
-        messages: tuple[list[torch.Tensor], list[torch.Tensor]],
-    ) -> None:
-        """Sums of gradients (m, d) to the owners of rows, and those that come are kept."""
-        out, came = messages
-        held: Any = asked, gradients, out, came
-        memory = gradients.memory()
+    def accumulate(self, asked: Asked, out: list[torch.Tensor], came: list[torch.Tensor]) -> None:
+        """Sums of gradients to the owners of rows, and those that come are kept."""
+        held = asked, out, came
         self._by = self._stream()
-        self._core.accumulate(asked.shared, memory, factor, _all(out), _all(came), self._by, held)
+        self._core.accumulate(asked.shared, _all(out), _all(came), self._by, held)
 
 
 def _all(tensors: Sequence[torch.Tensor]) -> list[Memory]:

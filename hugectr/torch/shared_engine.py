@@ -166,6 +166,7 @@ class SharedEngine(AskingEngine):
             dtype = _of_sums(gradients)
             self._sharing.make_room(asked.shared, NAMES[dtype], True)
             messages = self._room(self._sharing.gradients(asked.shared), dtype)
+            self._sum(asked, gradients, messages[0])
             return asked, messages, self._said_ahead()
 
         with self.call(f"backward of batch {self._known(number)}"):
@@ -173,7 +174,12 @@ class SharedEngine(AskingEngine):
         try:
             self._heard_along(every)
         finally:  # the others wait for it whatever happens here
-            thread.accumulate(asked, gradients, 1.0 / self._size, messages)
+            thread.accumulate(asked, *messages)
+
+    def _sum(self, asked: Asked, gradients: TableVectors, rows: Sequence[torch.Tensor]) -> None:
+        """Writes a share of the sums of gradients by row to what goes out."""
+        memory, share = gradients.memory(), 1.0 / self._size
+        self._sharing.sum_gradients(asked.shared, memory, share, _memories(rows), self.stream())
 
     def _room(self, sizes: Sequence[tuple[list[int], list[int]]], dtype: torch.dtype) -> Messages:
         """Memory for what a thread has travel: what goes out and what comes."""
@@ -185,13 +191,7 @@ class SharedEngine(AskingEngine):
             asked = self._batch(number)
             self.used(number)
             rows = self._messages(self._sharing.gradients(asked.shared), _of_sums(gradients))
-            self._sharing.sum_gradients(
-                asked.shared,
-                gradients.memory(),
-                1.0 / self._size,
-                _memories(rows),
-                self.stream(),
-            )
+            self._sum(asked, gradients, rows)
             return asked, rows, self._said_ahead()
 
         with self.call(f"backward of batch {self._known(number)}"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shared tables send by a thread (``HUGECTR_EXCHANGE_BESIDE``) is what they send without one."""
+"""What a thread sends for shared tables (``HUGECTR_EXCHANGE_BESIDE``) is what goes without one."""
 
 import gc
 import os
@@ -8,8 +8,8 @@ import random
 import pytest
 import torch
 import torch.distributed as dist
-from process_jobs import generator, job_device, run_job
-from test_process_ahead import NAMES, ahead_and_not, assert_equal, batch_of, collection_of, contents
+from process_jobs import generator, run_job
+from test_process_ahead import ahead_and_not, assert_equal, batch_of, collection_of, contents
 from test_process_errors import backward_fails_on_one, refused
 from test_process_kinds import all_kinds
 
@@ -133,8 +133,8 @@ def what_can_not_be_sent(folder):
     vectors = bag(batch).values()
     engine = bag._engine
     if rank == 1:
-        whole = engine._messages
-        engine._messages = lambda *asked: [each[:1] for each in whole(*asked)]
+        whole = engine._room
+        engine._room = lambda *asked: (whole(*asked)[0], [each[:1] for each in whole(*asked)[1]])
     vectors.sum().backward()
     refused("elements", (hugectr.CommError, hugectr.InvalidArgument), rows.step)
     refused("elements", hugectr.CommError, bag, batch)

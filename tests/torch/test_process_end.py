@@ -39,8 +39,8 @@ def gives_groups_back(folder):
 
 
 def test_groups_are_given_back_before_the_interpreter_ends(tmp_path, device):
-    # One for what processes tell each other; between GPUs one for vectors and one for keys, too, and
-    # those by which the core makes its communicator and watches it.
+    # One for what processes tell each other; between GPUs one for vectors and one for keys, too;
+    # where a thread sends, those by which the core makes its communicator and watches it.
     groups = 1 if device.type == "cpu" else 3
     if is_beside(device):
         groups += 1 if device.type == "cpu" else 2

@@ -87,12 +87,9 @@ void TableExchange::give(const SharedBatch& batch, Messages messages, std::uintp
   });
 }
 
-void TableExchange::accumulate(const SharedBatch& batch, std::vector<TensorRef> gradients,
-                               double factor, Messages messages, std::uintptr_t stream) {
-  begin(stream, [this, &batch, gradients = std::move(gradients), factor,
-                 messages = std::move(messages)](std::uintptr_t own) {
+void TableExchange::accumulate(const SharedBatch& batch, Messages messages, std::uintptr_t stream) {
+  begin(stream, [this, &batch, messages = std::move(messages)](std::uintptr_t own) {
     const SettledOnError settled(compute_);
-    sharing_.sum_gradients(batch, gradients, factor, messages.out, own);
     carry(messages, batch.wanted, batch.given);
     sharing_.accumulate(batch, messages.came, own);
   });

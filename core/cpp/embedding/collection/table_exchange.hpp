@@ -16,7 +16,7 @@ namespace hugectr {
 /// thread submit that together with what makes it and what is made of it, while the caller goes on:
 ///
 ///   give        rows that others asked for -> their vectors go out, and those asked for come
-///   accumulate  gradients of bags          -> sums by row go out, and what comes is kept
+///   accumulate  sums of gradients by row   -> go out, and what comes is kept for the next update
 ///
 /// All processes make the same calls in the same order. One call at a time: from then until
 /// settle() nobody calls the sharing or its tables but for ask() and count() of other batches, and
@@ -36,9 +36,9 @@ class HCTR_API TableExchange {
 
   /// Messages are float32, float16 or bfloat16; the batch has been checked (TableSharing::check).
   void give(const SharedBatch& batch, Messages messages, std::uintptr_t stream);
-  /// gradients and factor as TableSharing::sum_gradients() has them; messages float32 or bfloat16.
-  void accumulate(const SharedBatch& batch, std::vector<TensorRef> gradients, double factor,
-                  Messages messages, std::uintptr_t stream);
+  /// messages.out: of TableSharing::sum_gradients(), which the caller submits, for it reads what
+  /// may be others' once that has returned. float32 or bfloat16.
+  void accumulate(const SharedBatch& batch, Messages messages, std::uintptr_t stream);
   /// Until the call before has been submitted, if there is one; the stream's later work comes after
   /// it. Throws what went wrong, once.
   void settle(std::uintptr_t stream);
