@@ -94,7 +94,7 @@ class AskingEngine(Engine):
             self._exchange = dist.new_group(ranks, timeout=group.limit, backend="nccl")
             self._ahead = dist.new_group(ranks, timeout=group.limit, backend="nccl")
         if is_beside(device):
-            self._thread = ExchangeBeside(self._sharing, group, self.stream)
+            self._thread = ExchangeBeside(self._sharing, group)
             weakref.finalize(self, _end_thread, self._thread)  # before what the core then ends
         let_go_at_exit(self, "_exchange", "_ahead", "_thread")
 

@@ -10,7 +10,7 @@ called. What reads tensors of others is not among it: those may change once a ca
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from hugectr import _core
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.asked import Asked
 from hugectr.torch.table_memory import memory_of
-from hugectr.torch.torch_group import TorchGroup
+from hugectr.torch.torch_group import TorchGroup, let_go_at_exit
 
 if TYPE_CHECKING:
     from hugectr._core_collection import Memory
@@ -50,6 +50,7 @@ class CoreGroup:
 
     def __init__(self, own: TorchGroup, all_of_them: TorchGroup) -> None:
         self._own, self._all = own, all_of_them
+        let_go_at_exit(self, "_own", "_all")  # the core's communicator has this until then
         self.rank, self.size = own.rank, own.size
         self.failure = SimpleNamespace(limit=own.limit.total_seconds())
 
@@ -77,8 +78,9 @@ class CoreGroup:
 
     def abort(self, reason: str) -> None:
         """Make the calls that the others are in, and their next, raise CommError(reason)."""
-        self._own.abort(reason)
-        self._all.abort(reason)
+        for group in (self._own, self._all):
+            if group is not None:  # else the interpreter is about to end
+                group.abort(reason)
 
 
 class ExchangeBeside:
@@ -89,14 +91,9 @@ class ExchangeBeside:
     sharing : TableSharing
     group : TorchGroup
         Of the collection. Collective.
-    stream : callable
-        The caller's stream, as the core takes it.
     """
 
-    def __init__(
-        self, sharing: _core.TableSharing, group: TorchGroup, stream: Callable[[], int]
-    ) -> None:
-        self._sharing, self._stream = sharing, stream
+    def __init__(self, sharing: _core.TableSharing, group: TorchGroup) -> None:
         self._core = _core.TableExchange(sharing, CoreGroup(group.duplicate("exchange"), group))
         self.is_under_way = self._core.is_under_way
         self._by = 0  #: the stream of the last call
@@ -107,16 +104,20 @@ class ExchangeBeside:
             # Memory of the call goes back to the stream that it came by, which may be another now.
             self._core.settle(self._by)
 
-    def give(self, asked: Asked, out: list[torch.Tensor], came: list[torch.Tensor]) -> None:
-        """Vectors to who asked for them, and those asked for come."""
+    def give(
+        self, asked: Asked, out: list[torch.Tensor], came: list[torch.Tensor], stream: int
+    ) -> None:
+        """Vectors to who asked for them, and those asked for come; ``stream``: the caller's."""
         held = asked, out, came
-        self._by = self._stream()
+        self._by = stream
         self._core.give(asked.shared, _all(out), _all(came), self._by, held)
 
-    def accumulate(self, asked: Asked, out: list[torch.Tensor], came: list[torch.Tensor]) -> None:
+    def accumulate(
+        self, asked: Asked, out: list[torch.Tensor], came: list[torch.Tensor], stream: int
+    ) -> None:
         """Sums of gradients to the owners of rows, and those that come are kept."""
         held = asked, out, came
-        self._by = self._stream()
+        self._by = stream
         self._core.accumulate(asked.shared, _all(out), _all(came), self._by, held)
 
 

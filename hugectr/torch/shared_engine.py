@@ -174,7 +174,7 @@ class SharedEngine(AskingEngine):
         try:
             self._heard_along(every)
         finally:  # the others wait for it whatever happens here
-            thread.accumulate(asked, *messages)
+            thread.accumulate(asked, *messages, self.stream())
 
     def _sum(self, asked: Asked, gradients: TableVectors, rows: Sequence[torch.Tensor]) -> None:
         """Writes a share of the sums of gradients by row to what goes out."""
@@ -271,7 +271,7 @@ class SharedEngine(AskingEngine):
         assert self._thread is not None
         self._given_by = self.stream()
         out, asked.came = messages
-        self._thread.give(asked, out, asked.came)
+        self._thread.give(asked, out, asked.came, self._given_by)
 
     def is_due(self) -> bool:
         """Always: whether others have gradients is known by asking them."""

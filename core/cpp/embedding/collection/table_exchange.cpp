@@ -46,6 +46,9 @@ TableExchange::~TableExchange() {
     compute_.synchronize();
   } catch (const std::exception&) {
   }
+  // NCCL's end of a communicator waits for the other ranks of the node, and a collection ends when
+  // Python's collector finds it: at another time in each process. It ends with the process.
+  static_cast<void>(communicator_.release());
 }
 
 void TableExchange::begin(std::uintptr_t stream, std::function<void(std::uintptr_t own)> work) {
