@@ -94,6 +94,11 @@ struct Group {
     wait_for_end();
   }
 
+  void rest() noexcept {
+    at_rest = true;
+    if (watch) watch->stop();
+  }
+
   void renew() {
     if (job.processes) {
       throw CommError(
@@ -283,7 +288,7 @@ class NcclCommunicator final : public Communicator {
 
   void abort(const std::string& reason) noexcept override { group_->abort(reason); }
   void leave(const std::string& reason) noexcept override { group_->leave(reason); }
-  void rest() noexcept override { group_->at_rest = true; }
+  void rest() noexcept override { group_->rest(); }
   void wait_until_left() noexcept override { group_->wait_until_left(); }
   void renew() override { group_->renew(); }
 

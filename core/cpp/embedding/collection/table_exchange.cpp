@@ -48,6 +48,7 @@ TableExchange::~TableExchange() {
   }
   // NCCL's end of a communicator waits for the other ranks of the node, and a collection ends when
   // Python's collector finds it: at another time in each process. It ends with the process.
+  communicator_->rest();
   static_cast<void>(communicator_.release());
 }
 
