@@ -25,16 +25,18 @@ from hugectr.torch.torch_group import TorchGroup, let_go_at_exit
 if TYPE_CHECKING:
     from hugectr._core_collection import Memory
 
-#: Whether there is such a thread: 0 nowhere, 1 everywhere, else on GPUs.
-_SETTING = "HUGECTR_EXCHANGE_BESIDE"
+#: Whether there is such a thread: 0 nowhere, 1 everywhere.
+SETTING = "HUGECTR_EXCHANGE_BESIDE"
 
 
 def is_beside(device: torch.device) -> bool:
-    """Whether a thread submits what tables on a device send."""
-    said = os.environ.get(_SETTING, "")
+    """Whether a thread submits what tables on a device send: on GPUs, if the core finds NCCL."""
+    said = os.environ.get(SETTING, "")
     if said not in ("", "0", "1"):
-        raise InvalidArgument(f"{_SETTING} is 0 or 1, found {said!r}")
-    return said == "1" or (said == "" and device.type == "cuda")
+        raise InvalidArgument(f"{SETTING} is 0 or 1, found {said!r}")
+    if said or device.type != "cuda":
+        return said == "1"
+    return _core.device_libraries("cuda")["NCCL"][:1].isdigit()  # its version; else why not
 
 
 class CoreGroup:

@@ -279,7 +279,8 @@ class SharedEngine(AskingEngine):
 
     def clear_gradients(self) -> None:
         """Forgets the gradients since the last step."""
-        if self._has_gradients:  # else a thread may be at work, which nobody need wait for
+        # Without any a thread that sends vectors need not be waited for.
+        if self._has_gradients or self._thread is None or not self._thread.is_under_way():
             super().clear_gradients()
         self._has_gradients = False
         self._trained = [0] * len(self.dims)

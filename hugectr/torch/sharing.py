@@ -13,6 +13,7 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.processes.agreement import jointly, together
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
+from hugectr.torch.exchange_beside import SETTING, is_beside
 from hugectr.torch.shared_engine import SharedEngine
 from hugectr.torch.torch_group import TorchGroup
 
@@ -55,9 +56,9 @@ def make_engine(
     group = TorchGroup(parent, awake=device.type == "cuda")
     with group.call("a new collection"):
         tables = jointly(group, configs)
-        check_agreement(
-            group, {**more, "seed": seed, **_described(tables), "the optimizer": dict(optimizer)}
-        )
+        described = {**more, "seed": seed, **_described(tables), "the optimizer": dict(optimizer)}
+        described[f"whether a thread sends ({SETTING})"] = jointly(group, lambda: is_beside(device))
+        check_agreement(group, described)
         engine = SharedEngine(
             [table.to_spec(optimizer, device, group.rank) for table in tables],
             device,

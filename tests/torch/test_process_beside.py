@@ -14,6 +14,8 @@ from test_process_errors import backward_fails_on_one, refused
 from test_process_kinds import all_kinds
 
 import hugectr
+from hugectr import _core
+from hugectr.torch.exchange_beside import is_beside
 
 pytestmark = pytest.mark.gpus(2)
 
@@ -156,12 +158,26 @@ def test_no_room(tmp_path):
     run_job(backward_fails_on_one, tmp_path)
 
 
-def test_what_the_setting_may_be(monkeypatch):
-    from hugectr.torch.exchange_beside import is_beside
+def unlike_settings(folder):
+    """One process alone would have a thread."""
+    os.environ["HUGECTR_EXCHANGE_BESIDE"] = str(dist.get_rank())
+    refused("disagree on whether a thread sends", hugectr.InvalidArgument, collection_of)
+    os.environ["HUGECTR_EXCHANGE_BESIDE"] = "2"
+    refused("HUGECTR_EXCHANGE_BESIDE is 0 or 1, found '2'", hugectr.InvalidArgument, collection_of)
 
-    for said, cpu, cuda in (("", False, True), ("0", False, False), ("1", True, True)):
+
+def test_unlike_settings(tmp_path):
+    run_job(unlike_settings, tmp_path)
+
+
+def test_what_the_setting_may_be(monkeypatch):
+    for said, cpu in (("", False), ("0", False), ("1", True)):
         monkeypatch.setenv("HUGECTR_EXCHANGE_BESIDE", said)
-        assert (is_beside(torch.device("cpu")), is_beside(torch.device("cuda"))) == (cpu, cuda)
-    monkeypatch.setenv("HUGECTR_EXCHANGE_BESIDE", "yes")
-    with pytest.raises(hugectr.InvalidArgument, match="HUGECTR_EXCHANGE_BESIDE is 0 or 1"):
-        is_beside(torch.device("cpu"))
+        assert is_beside(torch.device("cpu")) == cpu
+
+
+@pytest.mark.parametrize(("found", "beside"), [("2.28.9 (there)", True), ("not found", False)])
+def test_gpus_have_a_thread_where_there_is_nccl(monkeypatch, found, beside):
+    monkeypatch.delenv("HUGECTR_EXCHANGE_BESIDE")
+    monkeypatch.setattr(_core, "device_libraries", lambda device: {"NCCL": found})
+    assert is_beside(torch.device("cuda")) == beside
