@@ -77,7 +77,7 @@ class AskingEngine(Engine):
         #: Of each table in which backwards since the last step it was trained, as a number.
         self._trained = [0] * len(tables)
         self._last = 0  #: token
-        self._due = 0  #: of the last batch ahead that all know of
+        self._due: list[int] = []  #: of batches ahead that all know of, which no forward has had
         #: Batches that all processes know of.
         self._batches = 0
         #: The batch that was asked for ahead, while the others have not been heard of it.
@@ -207,7 +207,7 @@ class AskingEngine(Engine):
     def _is_planned(self, ahead: Ahead, asked: Asked) -> None:
         """From now on the batch ahead is one of those that all processes know of."""
         self._asked[ahead.number] = self._alive[ahead.number] = asked
-        self._due = ahead.number
+        self._due.append(ahead.number)
 
     def _said_ahead(self) -> bytes:
         """What this process asks of the others for the batch ahead; empty where it does not know.
@@ -276,6 +276,8 @@ class AskingEngine(Engine):
         asked = self._asked.get(token)
         if asked is not None and self.core.is_alive(asked.shared.token):
             self.core.release(asked.shared.token)
+        if token in self._due:
+            self._due.remove(token)
         self._asked.pop(token, None)
         self._alive.pop(token, None)
         self._streams.pop(token, None)

@@ -84,8 +84,8 @@ class SharedEngine(AskingEngine):
         """Vectors (m, d) of a planned batch. Collective."""
         self.heard(token)
         number = int(token.item())
-        if number == self._due:
-            self._due = 0
+        if number in self._due:
+            self._due.remove(number)
         came = self._came(number, outputs)
         if came is not None:
             asked = self._batch(number)
@@ -254,8 +254,11 @@ class SharedEngine(AskingEngine):
         It is planned, and there is memory for them. Where not, forward says why.
         """
         self.release_ended()
-        asked, self._prepared = self._asked.get(self._due), None
-        if self._thread is None or self._sent_as is None or asked is None or asked.failure:
+        self._prepared = None
+        if self._thread is None or self._sent_as is None or not self._due:
+            return 0
+        asked = self._asked[self._due[0]]
+        if asked.failure:
             return 0
         try:
             self._sharing.check(asked.shared)
