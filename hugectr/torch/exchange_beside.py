@@ -70,7 +70,9 @@ class CoreGroup:
             parts.append(send[begin : begin + size])
             begin += size
         begin = 0
-        for size, part in zip(receive_bytes, self._own.exchange(parts), strict=True):
+        with self._own.call("what a collection's thread sends"):
+            every = self._own.exchange(parts)
+        for size, part in zip(receive_bytes, every, strict=True):
             receive[begin : begin + size] = part
             begin += size
 
