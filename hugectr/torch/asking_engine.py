@@ -151,7 +151,7 @@ class AskingEngine(Engine):
         step, or by the next lookup of any kind.
         """
         self.hear_ahead()
-        if self._thread is None or not self._thread.is_under_way():  # else the next call does
+        if self._thread is None or not self._thread.is_giving():  # else the next call does
             self.release_ended()
         self._last += 1
         number = self._last

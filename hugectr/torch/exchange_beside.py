@@ -101,6 +101,7 @@ class ExchangeBeside:
         self._core = _core.TableExchange(sharing, CoreGroup(group.duplicate("exchange"), group))
         self.is_under_way = self._core.is_under_way
         self._by = 0  #: the stream of the last call
+        self._gives = False  #: whether that was give()
 
     def settle(self) -> None:
         """Until the call before has been submitted, if there is one; raises what went wrong."""
@@ -108,12 +109,16 @@ class ExchangeBeside:
             # Memory of the call goes back to the stream that it came by, which may be another now.
             self._core.settle(self._by)
 
+    def is_giving(self) -> bool:
+        """Whether vectors are being sent: then nothing of the tables has changed since a step."""
+        return self._gives and self.is_under_way()
+
     def give(
         self, asked: Asked, out: list[torch.Tensor], came: list[torch.Tensor], stream: int
     ) -> None:
         """Vectors to who asked for them, and those asked for come; ``stream``: the caller's."""
         held = asked, out, came
-        self._by = stream
+        self._by, self._gives = stream, True
         self._core.give(asked.shared, _all(out), _all(came), self._by, held)
 
     def accumulate(
@@ -121,7 +126,7 @@ class ExchangeBeside:
     ) -> None:
         """Sums of gradients to the owners of rows, and those that come are kept."""
         held = asked, out, came
-        self._by = stream
+        self._by, self._gives = stream, False
         self._core.accumulate(asked.shared, _all(out), _all(came), self._by, held)
 
 

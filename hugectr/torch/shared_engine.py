@@ -22,7 +22,6 @@ import torch.distributed as dist
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.asked import Asked, another
 from hugectr.torch.asking_engine import AskingEngine
-from hugectr.torch.exchange_beside import ExchangeBeside
 from hugectr.torch.table_memory import NAMES, TableKeys, TableVectors, memory_of
 from hugectr.torch.torch_group import carry
 
@@ -45,40 +44,35 @@ class SharedEngine(AskingEngine):
 
     #: What the vectors of the last forward travelled as.
     _sent_as: torch.dtype | None = None
-    #: The batch ahead and the memory for its vectors.
-    _prepared: tuple[Asked, Messages] | None = None
     _given_by = 0  #: stream
-    #: Whether there may be gradients since the last step.
-    _has_gradients = False
 
     def _travel(
-        self,
-        messages: Sequence[torch.Tensor],
-        sizes: Sequence[tuple[list[int], list[int]]],
+        self, messages: Messages, sizes: Sequence[tuple[list[int], list[int]]]
     ) -> list[torch.Tensor]:
-        """Rows (n, d) of each group, so many to each process and from each; what comes likewise."""
-        came = []
-        for message, (sent, taken) in zip(messages, sizes, strict=True):
-            width = message.shape[1] * message.element_size()
-            rows = message.new_empty((sum(taken), message.shape[1]))
+        """Rows (n, d) of each group, so many to each process and from each; those that come."""
+        for out, came, (sent, taken) in zip(*messages, sizes, strict=True):
+            width = out.shape[1] * out.element_size()
             carry(
                 self._exchange,
-                message.view(-1).view(torch.uint8),
-                rows.view(-1).view(torch.uint8),
+                out.view(-1).view(torch.uint8),
+                came.view(-1).view(torch.uint8),
                 [n * width for n in sent],
                 [n * width for n in taken],
             )
-            came.append(rows)
-        return came
+        return messages[1]
 
     def _messages(
         self, sizes: Sequence[tuple[list[int], list[int]]], dtype: torch.dtype
-    ) -> list[torch.Tensor]:
-        """Memory for what goes out, rows (n, d) of each group."""
-        return [
-            torch.empty((sum(sent), d), dtype=dtype, device=self.device)
-            for (sent, _), d in zip(sizes, self._sharing.groups, strict=True)
-        ]
+    ) -> Messages:
+        """Memory for what goes out and for what comes, rows (n, d) of each group."""
+        out, came = (
+            [
+                torch.empty((sum(pair[way]), d), dtype=dtype, device=self.device)
+                for pair, d in zip(sizes, self._sharing.groups, strict=True)
+            ]
+            for way in (0, 1)
+        )
+        return out, came
 
     def forward(self, token: torch.Tensor, outputs: TableVectors) -> None:
         """Vectors (m, d) of a planned batch. Collective."""
@@ -94,18 +88,17 @@ class SharedEngine(AskingEngine):
             return
         self._settle()
 
-        def give() -> tuple[Asked, list[torch.Tensor]]:
+        def give() -> tuple[Asked, Messages]:
             asked = self._batch(number)
             if asked.failure is not None:
                 raise another(asked.failure)
             self.used(number)
             (self._sent_as,) = outputs.dtypes()
-            rows = self._messages(self._sharing.vectors(asked.shared), self._sent_as)
-            self._sharing.give(asked.shared, _memories(rows), self.stream())
-            return asked, rows
+            messages = self._messages(self._sharing.vectors(asked.shared), self._sent_as)
+            self._sharing.give(asked.shared, _memories(messages[0]), self.stream())
+            return asked, messages
 
-        asked, rows = self._agreed(f"forward of batch {self._known(number)}", give)
-        self._pool(asked, rows, outputs)
+        self._pool(*self._agreed(f"forward of batch {self._known(number)}", give), outputs)
 
     def _came(self, number: int, outputs: TableVectors) -> list[torch.Tensor] | None:
         """The vectors that came with the last step, where those of this batch did."""
@@ -119,9 +112,9 @@ class SharedEngine(AskingEngine):
                 each.record_stream(torch.cuda.current_stream(self.index))
         return asked.came
 
-    def _pool(self, asked: Asked, rows: Sequence[torch.Tensor], outputs: TableVectors) -> None:
+    def _pool(self, asked: Asked, messages: Messages, outputs: TableVectors) -> None:
         """Sends rows to who asked for them, and pools those that come."""
-        came = self._travel(rows, self._sharing.vectors(asked.shared))
+        came = self._travel(messages, self._sharing.vectors(asked.shared))
         self._sharing.pool(asked.shared, _memories(came), outputs.memory(), self.stream())
 
     def look_up(self, batch: Callable[[], TableKeys], outputs: TableVectors) -> None:
@@ -130,12 +123,12 @@ class SharedEngine(AskingEngine):
         self.release_ended()
         asked = self._hear("look up", lambda: self._request(batch()))
 
-        def give() -> list[torch.Tensor]:
-            rows = self._messages(self._sharing.vectors(asked.shared), *outputs.dtypes())
+        def give() -> Messages:
+            messages = self._messages(self._sharing.vectors(asked.shared), *outputs.dtypes())
             self._sharing.look_up(
-                asked.shared, memory_of(asked.keys), _memories(rows), self.stream()
+                asked.shared, memory_of(asked.keys), _memories(messages[0]), self.stream()
             )
-            return rows
+            return messages
 
         self._pool(asked, self._agreed("the rows of a batch", give), outputs)
 
@@ -145,64 +138,36 @@ class SharedEngine(AskingEngine):
         They count a share of 1 / processes, as DDP's do.
         """
         number = int(token.item())
-        self._has_gradients = True
-        if self._thread is None:
-            self._accumulate_here(number, gradients)
-        else:
-            self._accumulate_beside(self._thread, number, gradients)
-        both = zip(self._trained, self.trainable, strict=True)  # the core forgets those of frozen
-        self._trained = [(2 * before + 1 + trained) % _PRIME for before, trained in both]
-        self.end_backward()
 
-    def _accumulate_beside(
-        self, thread: ExchangeBeside, number: int, gradients: TableVectors
-    ) -> None:
-        """The same by a thread, once all have what it needs: what it then does can not fail."""
-
-        def room() -> tuple[Asked, Messages, bytes]:
+        def sums() -> tuple[Asked, Messages, bytes]:
             self._settle()
             asked = self._batch(number)
             self.used(number)
-            dtype = _of_sums(gradients)
-            self._sharing.make_room(asked.shared, NAMES[dtype], True)
-            messages = self._room(self._sharing.gradients(asked.shared), dtype)
-            self._sum(asked, gradients, messages[0])
+            dtype, share = _of_sums(gradients), 1.0 / self._size
+            self._sharing.make_room(asked.shared, NAMES[dtype], gradients=True)
+            messages = self._messages(self._sharing.gradients(asked.shared), dtype)
+            out = _memories(messages[0])
+            self._sharing.sum_gradients(asked.shared, gradients.memory(), share, out, self.stream())
             return asked, messages, self._said_ahead()
 
         with self.call(f"backward of batch {self._known(number)}"):
-            (asked, messages, _), every = self._jointly(room, lambda result: result[2])
-        try:
-            self._heard_along(every)
-        finally:  # the others wait for it whatever happens here
-            thread.accumulate(asked, *messages, self.stream())
-
-    def _sum(self, asked: Asked, gradients: TableVectors, rows: Sequence[torch.Tensor]) -> None:
-        """Writes a share of the sums of gradients by row to what goes out."""
-        memory, share = gradients.memory(), 1.0 / self._size
-        self._sharing.sum_gradients(asked.shared, memory, share, _memories(rows), self.stream())
-
-    def _room(self, sizes: Sequence[tuple[list[int], list[int]]], dtype: torch.dtype) -> Messages:
-        """Memory for what a thread has travel: what goes out and what comes."""
-        taken = [(came, sent) for sent, came in sizes]
-        return self._messages(sizes, dtype), self._messages(taken, dtype)
-
-    def _accumulate_here(self, number: int, gradients: TableVectors) -> None:
-        def sums() -> tuple[Asked, list[torch.Tensor], bytes]:
-            asked = self._batch(number)
-            self.used(number)
-            rows = self._messages(self._sharing.gradients(asked.shared), _of_sums(gradients))
-            self._sum(asked, gradients, rows)
-            return asked, rows, self._said_ahead()
-
-        with self.call(f"backward of batch {self._known(number)}"):
-            (asked, rows, _), every = self._jointly(sums, lambda result: result[2])
-        came = self._travel(rows, self._sharing.gradients(asked.shared))
-        try:
-            self._sharing.accumulate(asked.shared, _memories(came), self.stream())
-        finally:
-            # The others go on with it whatever happens here. Behind what this backward has sent, so
-            # that both go in one order everywhere.
-            self._heard_along(every)
+            (asked, messages, _), every = self._jointly(sums, lambda result: result[2])
+        # What the others wait for is done whatever happens here: this batch's gradients, and the
+        # batch ahead, in one order everywhere.
+        if self._thread is None:
+            came = self._travel(messages, self._sharing.gradients(asked.shared))
+            try:
+                self._sharing.accumulate(asked.shared, _memories(came), self.stream())
+            finally:
+                self._heard_along(every)
+        else:
+            try:
+                self._heard_along(every)
+            finally:
+                self._thread.accumulate(asked, *messages, self.stream())
+        both = zip(self._trained, self.trainable, strict=True)  # the core forgets those of frozen
+        self._trained = [(2 * before + 1 + trained) % _PRIME for before, trained in both]
+        self.end_backward()
 
     def squares(self) -> torch.Tensor:
         """(tables) float64: sums of squares of the gradients of all processes. Collective."""
@@ -218,9 +183,9 @@ class SharedEngine(AskingEngine):
         trained = [float(1 + of_backwards) * now for of_backwards, now in both]
         own = np.array([*rates, *trained], np.float64)
         with self.call(f"step {self._core.steps() + 1}"):
-            (_, given), told = self._jointly(
-                lambda: (_BEGIN.pack(self.core.has_gradients(), self._prepare()), self._prepared),
-                lambda result: result[0] + own.tobytes(),
+            (_, ahead), told = self._jointly(
+                lambda: (self.core.has_gradients(), self._prepare()),
+                lambda found: _BEGIN.pack(found[0], _number(found[1])) + own.tobytes(),
             )
         begins = [_BEGIN.unpack_from(each) for each in told]
         if not _all_or_none([has_any for has_any, _ in begins]):
@@ -238,43 +203,46 @@ class SharedEngine(AskingEngine):
                 )
         for asked in self._asked.values():
             asked.came = None
-        # No batch is released meanwhile: others may count on the one that is prepared.
-        self.core.step(rates, None if unscale is None else memory_of(unscale), self.stream())
-        self._has_gradients = False
+        if any(number != begins[0][1] for _, number in begins):
+            ahead = None
+        try:
+            # No batch is released meanwhile: others may count on the one that is prepared.
+            self.core.step(rates, None if unscale is None else memory_of(unscale), self.stream())
+        except BaseException:
+            self._give(ahead)  # the others wait for it
+            raise
         self._trained = [0] * len(self.dims)
         # Where not all had begun it by the backward. The device has a whole step before it, so that
         # waiting for others costs it nothing.
         self.hear_ahead()
-        if given is not None and all(number == begins[0][1] for _, number in begins):
-            self._give(*given)
+        self._give(ahead)
 
-    def _prepare(self) -> int:
-        """The number of the batch ahead whose vectors may leave with this step; 0: there is none.
+    def _prepare(self) -> tuple[Asked, Messages] | None:
+        """The batch ahead whose vectors may leave with this step, with memory for them.
 
-        It is planned, and there is memory for them. Where not, forward says why.
+        None where it is not planned, or there is no memory: forward says why.
         """
         self.release_ended()
-        self._prepared = None
         if self._thread is None or self._sent_as is None or not self._due:
-            return 0
+            return None
         asked = self._asked[self._due[0]]
         if asked.failure:
-            return 0
+            return None
         try:
             self._sharing.check(asked.shared)
             self._sharing.make_room(asked.shared, NAMES[self._sent_as])
-            sizes = self._sharing.vectors(asked.shared)
-            self._prepared = asked, self._room(sizes, self._sent_as)
+            return asked, self._messages(self._sharing.vectors(asked.shared), self._sent_as)
         except Exception:
-            return 0
-        return asked.number
+            return None
 
-    def _give(self, asked: Asked, messages: Messages) -> None:
-        """Has a thread send the vectors of the batch ahead to who asked for them."""
-        assert self._thread is not None
+    def _give(self, ahead: tuple[Asked, Messages] | None) -> None:
+        """Has a thread send the vectors of the batch ahead, if all have it, to who asked."""
+        if ahead is None or self._thread is None:
+            return
         self._given_by = self.stream()
-        out, asked.came = messages
-        self._thread.give(asked, out, asked.came, self._given_by)
+        asked, (out, came) = ahead
+        asked.came = came
+        self._thread.give(asked, out, came, self._given_by)
 
     def is_due(self) -> bool:
         """Always: whether others have gradients is known by asking them."""
@@ -282,10 +250,9 @@ class SharedEngine(AskingEngine):
 
     def clear_gradients(self) -> None:
         """Forgets the gradients since the last step."""
-        # Without any a thread that sends vectors need not be waited for.
-        if self._has_gradients or self._thread is None or not self._thread.is_under_way():
+        # None have come since a thread began to send vectors, which need not be waited for.
+        if self._thread is None or not self._thread.is_giving():
             super().clear_gradients()
-        self._has_gradients = False
         self._trained = [0] * len(self.dims)
 
 
@@ -317,6 +284,11 @@ def _check_frozen(rank: int, first: Any, other: Any) -> None:
             f"{unlike}, by their numbers, on process 0 or {rank} alone, which lacks gradients; "
             "zero_grad(), and freeze() and unfreeze() the same ones on all processes"
         )
+
+
+def _number(ahead: tuple[Asked, Messages] | None) -> int:
+    """What all processes know a prepared batch by; 0: there is none."""
+    return 0 if ahead is None else ahead[0].number
 
 
 def _of_sums(gradients: TableVectors) -> torch.dtype:

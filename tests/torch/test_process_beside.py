@@ -9,7 +9,14 @@ import pytest
 import torch
 import torch.distributed as dist
 from process_jobs import generator, run_job
-from test_process_ahead import ahead_and_not, assert_equal, batch_of, collection_of, contents
+from test_process_ahead import (
+    ahead_and_not,
+    assert_equal,
+    batch_of,
+    collection_of,
+    contents,
+    train,
+)
 from test_process_errors import backward_fails_on_one, refused
 from test_process_kinds import all_kinds
 
@@ -135,8 +142,11 @@ def what_can_not_be_sent(folder):
     vectors = bag(batch).values()
     engine = bag._engine
     if rank == 1:
-        whole = engine._room
-        engine._room = lambda *asked: (whole(*asked)[0], [each[:1] for each in whole(*asked)[1]])
+        whole = engine._messages
+        engine._messages = lambda *asked: (
+            whole(*asked)[0],
+            [each[:1] for each in whole(*asked)[1]],
+        )
     vectors.sum().backward()
     refused("elements", (hugectr.CommError, hugectr.InvalidArgument), rows.step)
     refused("elements", hugectr.CommError, bag, batch)
@@ -144,6 +154,40 @@ def what_can_not_be_sent(folder):
 
 def test_a_thread_that_fails(tmp_path):
     run_job(what_can_not_be_sent, tmp_path)
+
+
+def step_fails_on_one(folder):
+    """One process can not update its rows, where others count on the vectors of a batch ahead."""
+    rank = dist.get_rank()
+    bag = collection_of()
+    rows = bag.optimizer(lr=0.1)
+    random = generator(5 + rank)
+    train(bag, rows, batch_of(random, 4))
+    planned = bag.prefetch(batch_of(random, 4))
+    bag(batch_of(random, 4)).values().sum().backward()
+    engine, own = bag._engine, bag._engine._core
+
+    class Fails:
+        def __getattr__(self, name):
+            return getattr(own, name)
+
+        def step(self, *arguments):
+            raise hugectr.OutOfMemory("no places for rows")
+
+    if rank == 1:
+        engine.core = Fails()
+        refused("no places for rows", hugectr.OutOfMemory, rows.step)
+        engine.core = own
+    else:
+        rows.step()
+    rows.zero_grad()
+    assert torch.isfinite(bag(planned).values()).all()
+    # Their tables are no longer of one step, and they are told so.
+    refused("unlike calls", hugectr.CommError, train, bag, rows, batch_of(random, 4))
+
+
+def test_a_step_that_fails_on_one_process(tmp_path):
+    run_job(step_fails_on_one, tmp_path)
 
 
 def test_all_kinds(tmp_path):
@@ -155,7 +199,7 @@ def test_ahead(tmp_path):
 
 
 def test_no_room(tmp_path):
-    run_job(backward_fails_on_one, tmp_path)
+    run_job(backward_fails_on_one, tmp_path, what="make_room")
 
 
 def unlike_settings(folder):

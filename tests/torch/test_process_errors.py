@@ -273,9 +273,9 @@ def gradients_of_one(folder):
     return {}
 
 
-def backward_fails_on_one(folder):
-    """One process can not keep the gradients that came, where a batch ahead goes along: nobody
-    waits for it."""
+def backward_fails_on_one(folder, what):
+    """One process has no memory for the gradients that come, or can not keep them when they have,
+    where a batch ahead goes along: nobody waits for it."""
     rank = dist.get_rank()
     bag = ht.EmbeddingBag(4, mode="sum", device=job_device())
     rows = bag.optimizer(lr=0.1)
@@ -295,21 +295,18 @@ def backward_fails_on_one(folder):
         """The sharing of the process without room for gradients."""
 
         def __getattr__(self, name):
-            return getattr(own, name)
+            return self.fail if name == what else getattr(own, name)
 
-        def accumulate(self, *arguments):
+        def fail(self, *arguments, **more):
             raise hugectr.OutOfMemory("no room for gradients")
 
-        make_room = accumulate
-
     begin = time.monotonic()
-    beside = bag._engine._thread is not None  # then all hear of it before anything leaves
     if rank == 1:
         bag._engine._sharing = Fails()
-    if rank == 1 or beside:
+    if rank == 1 or what == "make_room":  # of which all hear before anything leaves
         refused("no room for gradients", hugectr.OutOfMemory, vectors.backward)
         bag._engine._sharing = own
-    if beside:
+    if what == "make_room":
         assert bag(planned).shape == (len(keys), 4)
     elif rank == 1:
         refused("unlike calls", hugectr.CommError, bag, planned)
@@ -339,7 +336,12 @@ def test_gradients_on_one_process_alone(tmp_path):
 
 
 def test_gradients_that_one_process_has_no_room_for(tmp_path):
-    run_job(backward_fails_on_one, tmp_path)
+    run_job(backward_fails_on_one, tmp_path, what="make_room")
+
+
+def test_gradients_that_one_process_can_not_keep(tmp_path, monkeypatch):
+    monkeypatch.setenv("HUGECTR_EXCHANGE_BESIDE", "0")  # a thread's are the core's own
+    run_job(backward_fails_on_one, tmp_path, what="accumulate")
 
 
 def test_a_call_that_one_process_does_not_make(tmp_path):
