@@ -163,7 +163,10 @@ def test_metrics_of_every_task(rng, devices):
             wanted["Calibration"] = metrics.calibration(score, own, w)
         assert f"LogLoss_{name}" not in found or predicts is sigmoid
         for metric, value in wanted.items():
-            assert found[f"{metric}_{name}"] == pytest.approx(value, rel=2e-5), (metric, name)
+            # A price's gains have both signs: their float32 rounding (6e-8 of each) stays where
+            # the gains themselves cancel.
+            near = pytest.approx(value, rel=2e-5, abs=2e-7 if metric == "NDCG" else 0)
+            assert found[f"{metric}_{name}"] == near, (metric, name)
     assert found["AUC"] == np.mean([found[f"AUC_{name}"] for name in tasks])
     assert found["AverageLoss"] == pytest.approx(
         sum(found[f"AverageLoss_{name}"] for name in ("click_loss", "price_loss", "tags_loss")),
