@@ -14,6 +14,7 @@ import numpy.typing as npt
 from hugectr._core_collection import (
     CollectionTable as CollectionTable,
     SharedBatch as SharedBatch,
+    SharedCommunicator as SharedCommunicator,
     TableCollection as TableCollection,
     TableExchange as TableExchange,
     TableParams as TableParams,

@@ -195,15 +195,22 @@ class TableSharing:
     ) -> None: ...
     def accumulate(self, batch: SharedBatch, came: list[Memory], stream: int = 0) -> None: ...
 
+class SharedCommunicator:
+    """What exchanges of the same processes and devices go by: see the C++ class.
+
+    For the device of a sharing; ``group`` as ``Session`` takes it. Collective.
+    """
+
+    def __init__(self, of: TableSharing, group: Any) -> None: ...
+
 class TableExchange:
     """What processes that share tables send each other, submitted by a thread: see the C++ class.
 
     From ``give`` or ``accumulate`` until ``settle`` nothing else is called of the sharing or its
-    tables but ``ask`` and ``count``; ``held`` is kept meanwhile. ``group`` as ``Session`` takes it.
-    Collective.
+    tables but ``ask`` and ``count``; ``held`` is kept meanwhile.
     """
 
-    def __init__(self, sharing: TableSharing, group: Any) -> None: ...
+    def __init__(self, sharing: TableSharing, communicator: SharedCommunicator) -> None: ...
     def give(
         self,
         batch: SharedBatch,

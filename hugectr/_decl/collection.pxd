@@ -124,12 +124,16 @@ cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hu
         void accumulate(const CppSharedBatch&, const vector[CppTensorRef]&,
                         uintptr_t) except +translate_error
 
+cdef extern from "core/cpp/embedding/collection/shared_communicator.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppSharedCommunicator "hugectr::SharedCommunicator":
+        CppSharedCommunicator(CppDeviceId, shared_ptr[CppProcessGroup]) except +translate_error
+
 cdef extern from "core/cpp/embedding/collection/table_exchange.hpp" namespace "hugectr" nogil:
     cdef cppclass CppMessages "hugectr::TableExchange::Messages":
         vector[CppTensorRef] out, came
 
     cdef cppclass CppTableExchange "hugectr::TableExchange":
-        CppTableExchange(CppTableSharing&, shared_ptr[CppProcessGroup]) except +translate_error
+        CppTableExchange(CppTableSharing&, CppSharedCommunicator&) except +translate_error
         void give(const CppSharedBatch&, CppMessages, uintptr_t) except +translate_error
         void accumulate(const CppSharedBatch&, CppMessages, uintptr_t) except +translate_error
         void settle(uintptr_t) except +translate_error

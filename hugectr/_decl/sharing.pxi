@@ -149,21 +149,45 @@ cdef class TableSharing:
 
 
 @no_gc_clear
+cdef class SharedCommunicator:
+    """See ``_core.pyi``."""
+
+    cdef CppSharedCommunicator* _it
+    cdef readonly object _turn
+
+    def __cinit__(self, TableSharing of not None, group):
+        cdef CppDeviceId device = of._tables._device
+        cdef shared_ptr[CppProcessGroup] processes = _process_group(group)
+        self._it = NULL
+        self._turn = Turn("communicator")
+        with nogil:
+            self._it = new CppSharedCommunicator(device, processes)
+
+    def __dealloc__(self):
+        cdef CppSharedCommunicator* it = self._it
+        if it == NULL:
+            return
+        if (<Turn>self._turn).made_here():
+            with nogil:
+                delete_outside_of_groups(it)
+
+
+@no_gc_clear
 cdef class TableExchange:
     """See ``_core.pyi``."""
 
     cdef CppTableExchange* _it
     cdef TableSharing _sharing  # keeps what the exchange works on
+    cdef SharedCommunicator _communicator
     cdef readonly object _turn
     cdef object _held  # what the thread reads and writes, until settle()
 
-    def __cinit__(self, TableSharing sharing not None, group):
-        cdef shared_ptr[CppProcessGroup] processes = _process_group(group)
+    def __cinit__(self, TableSharing sharing not None, SharedCommunicator communicator not None):
         self._it = NULL
         self._sharing = sharing
+        self._communicator = communicator
         self._turn = sharing._turn
-        with nogil:
-            self._it = new CppTableExchange(sharing._it[0], processes)
+        self._it = new CppTableExchange(sharing._it[0], communicator._it[0])
 
     def __dealloc__(self):
         cdef CppTableExchange* it = self._it

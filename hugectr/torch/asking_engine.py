@@ -17,17 +17,18 @@ import struct
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-import torch.distributed as dist
 
 from hugectr import _core
 from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.processes.agreement import from_root
 from hugectr.torch.asked import Ahead, Asked, another, kept
+from hugectr.torch.channels import DeviceChannels, channel_of
 from hugectr.torch.engine import Engine
-from hugectr.torch.exchange_beside import ExchangeBeside, is_beside
+from hugectr.torch.exchange_beside import ExchangeBeside, ThreadChannel, is_beside
 from hugectr.torch.table_memory import TableKeys, memory_of
 from hugectr.torch.torch_group import TorchGroup, carry, let_go_at_exit
 
@@ -85,16 +86,17 @@ class AskingEngine(Engine):
         self._stream_ahead = torch.cuda.Stream(device) if device.type == "cuda" else None
         self._counted = struct.Struct(f"<B{self._size * len(tables)}q")
         group.make_room(self._counted.size + 1)
-        # Vectors between CUDA devices go by NCCL, with a communicator of their own; keys with
-        # another, so that those of the next batch need not wait for vectors.
+        # What goes between CUDA devices goes by NCCL.
         self._exchange: Any = group.torch_group
         self._ahead: Any = group.torch_group
         if device.type == "cuda":
-            ranks = None if parent is None else dist.get_process_group_ranks(parent)
-            self._exchange = dist.new_group(ranks, timeout=group.limit, backend="nccl")
-            self._ahead = dist.new_group(ranks, timeout=group.limit, backend="nccl")
+            made = partial(DeviceChannels, group, parent)
+            channels = channel_of(DeviceChannels, made, group, parent, device)
+            self._exchange, self._ahead = channels.exchange, channels.ahead
         if is_beside(device):
-            self._thread = ExchangeBeside(self._sharing, group)
+            of_thread = partial(ThreadChannel, self._sharing, group)
+            channel = channel_of(ThreadChannel, of_thread, group, parent, device)
+            self._thread = ExchangeBeside(self._sharing, channel, group)
             weakref.finalize(self, _end_thread, self._thread)  # before what the core then ends
         let_go_at_exit(self, "_exchange", "_ahead", "_thread")
 

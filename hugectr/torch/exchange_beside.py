@@ -4,12 +4,14 @@
 Sums of gradients leave in backward and are kept by their owners while the dense part's optimizer
 steps; the vectors of the batch ahead leave as soon as rows have been updated, while the next batch
 is fetched. They go by a communicator of the core's own: torch's takes three times as long to be
-called. What reads tensors of others is not among it: those may change once a call has returned.
+called. A collection has a thread, and all of the same processes have one communicator. What reads
+tensors of others is not among it: those may change once a call has returned.
 """
 
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ import torch
 from hugectr import _core
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.asked import Asked
+from hugectr.torch.channels import is_registered
 from hugectr.torch.table_memory import memory_of
 from hugectr.torch.torch_group import TorchGroup, let_go_at_exit
 
@@ -40,21 +43,30 @@ def is_beside(device: torch.device) -> bool:
 
 
 class CoreGroup:
-    """The processes of a collection as the core calls them back: by a thread, in its own order.
+    """The processes of a channel as the core calls them back: by threads, in an order of its own.
 
     Parameters
     ----------
     own : TorchGroup
         For these calls alone.
-    all_of_them : TorchGroup
-        Of the collection, who is told when one can not go on.
     """
 
-    def __init__(self, own: TorchGroup, all_of_them: TorchGroup) -> None:
-        self._own, self._all = own, all_of_them
-        let_go_at_exit(self, "_own", "_all")  # the core's communicator has this until then
+    def __init__(self, own: TorchGroup) -> None:
+        self._own = own
+        #: Of the collections, who are told when one can not go on.
+        self._told: weakref.WeakSet[TorchGroup] = weakref.WeakSet()
+        let_go_at_exit(self, "_own")  # the core's communicator has this until then
         self.rank, self.size = own.rank, own.size
         self.failure = SimpleNamespace(limit=own.limit.total_seconds())
+        self.is_over = False
+
+    def tells(self, group: TorchGroup) -> None:
+        """Has a collection's group told when one can not go on."""
+        self._told.add(group)
+
+    def is_open(self) -> bool:
+        """Whether nothing went wrong, and torch.distributed has not ended meanwhile."""
+        return not self.is_over and is_registered(getattr(self._own, "torch_group", None))
 
     def exchange_into(
         self,
@@ -78,13 +90,38 @@ class CoreGroup:
 
     def duplicate(self, name: str) -> CoreGroup:
         """The same processes with an order of calls of their own."""
-        return CoreGroup(self._own.duplicate(name), self._all)
+        copy = CoreGroup(self._own.duplicate(name))
+        copy._told = self._told
+        return copy
 
     def abort(self, reason: str) -> None:
         """Make the calls that the others are in, and their next, raise CommError(reason)."""
-        for group in (self._own, self._all):
+        self.is_over = True
+        for group in (self._own, *self._told):
             if group is not None:  # else the interpreter is about to end
                 group.abort(reason)
+
+
+class ThreadChannel:
+    """The communicator of the core's that threads of collections send by. Collective.
+
+    Parameters
+    ----------
+    sharing : TableSharing
+        Of any of the collections.
+    group : TorchGroup
+        Of that collection.
+    """
+
+    def __init__(self, sharing: _core.TableSharing, group: TorchGroup) -> None:
+        self.group = CoreGroup(group.duplicate("exchange"))
+        self.group.tells(group)
+        self.communicator = _core.SharedCommunicator(sharing, self.group)
+        let_go_at_exit(self, "communicator")
+
+    def is_open(self) -> bool:
+        """Whether nothing has gone wrong in it."""
+        return self.group.is_open()
 
 
 class ExchangeBeside:
@@ -93,12 +130,17 @@ class ExchangeBeside:
     Parameters
     ----------
     sharing : TableSharing
+    channel : ThreadChannel
+        Of its processes.
     group : TorchGroup
-        Of the collection. Collective.
+        Of the collection.
     """
 
-    def __init__(self, sharing: _core.TableSharing, group: TorchGroup) -> None:
-        self._core = _core.TableExchange(sharing, CoreGroup(group.duplicate("exchange"), group))
+    def __init__(
+        self, sharing: _core.TableSharing, channel: ThreadChannel, group: TorchGroup
+    ) -> None:
+        channel.group.tells(group)
+        self._core = _core.TableExchange(sharing, channel.communicator)
         self.is_under_way = self._core.is_under_way
         self._by = 0  #: the stream of the last call
         self._gives = False  #: whether that was give()

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/cpp/base/task_thread.hpp"
-#include "core/cpp/comm/communicator.hpp"
+#include "core/cpp/embedding/collection/shared_communicator.hpp"
 #include "core/cpp/embedding/collection/table_sharing.hpp"
 
 namespace hugectr {
@@ -30,8 +30,8 @@ class HCTR_API TableExchange {
     std::vector<TensorRef> out, came;
   };
 
-  /// A communicator of its own, with a device a process. Collective.
-  TableExchange(TableSharing& sharing, std::shared_ptr<IProcessGroup> processes);
+  /// communicator: of the sharing's processes and device; other exchanges may use it too.
+  TableExchange(TableSharing& sharing, SharedCommunicator& communicator);
   ~TableExchange();
 
   /// Messages are float32, float16 or bfloat16; the batch has been checked (TableSharing::check).
@@ -44,13 +44,16 @@ class HCTR_API TableExchange {
   void settle(std::uintptr_t stream);
 
  private:
+  using Place = SharedCommunicator::Place;
+
   /// Has the thread do it, behind what the caller's stream holds.
-  void begin(std::uintptr_t stream, std::function<void(std::uintptr_t own)> work);
-  void carry(const Messages& messages, const ProcessRows& sent, const ProcessRows& taken);
+  void begin(std::uintptr_t stream, std::function<void(std::uintptr_t own, Place&)> work);
+  void carry(const Messages& messages, const ProcessRows& sent, const ProcessRows& taken,
+             Place& place);
 
   TableSharing& sharing_;
   Stream& compute_;
-  std::unique_ptr<Communicator> communicator_;
+  SharedCommunicator& communicator_;
   bool begun_ = false;
   TaskThread thread_;
 };

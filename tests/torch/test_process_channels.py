@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collections of the same processes send by one channel (``hugectr.torch.channels``)."""
+
+import gc
+
+import pytest
+import torch
+import torch.distributed as dist
+from process_jobs import generator, run_job
+from test_process_ahead import batch_of, collection_of, train
+from test_process_errors import refused
+
+import hugectr
+from hugectr.torch import channels
+
+pytestmark = pytest.mark.gpus(2)
+
+
+@pytest.fixture(autouse=True)
+def by_a_thread(monkeypatch):
+    monkeypatch.setenv("HUGECTR_EXCHANGE_BESIDE", "1")
+
+
+def trained(seed):
+    """A new collection that has trained."""
+    bag = collection_of()
+    rows = bag.optimizer(lr=0.1)
+    random = generator(seed + dist.get_rank())
+    for _ in range(3):
+        train(bag, rows, batch_of(random, 4))
+    return bag
+
+
+def in_use():
+    """Of each kind, the channel that there is."""
+    return {key[0]: number for key, (number, _) in channels._made.items()}
+
+
+def one_for_all(folder):
+    kept = trained(1)
+    first = in_use()
+    assert first
+    for number in range(4):
+        trained(number)
+        gc.collect()
+    assert in_use() == first
+    assert torch.isfinite(kept(batch_of(generator(1), 4)).values()).all()
+
+
+def test_one_for_all(tmp_path):
+    run_job(one_for_all, tmp_path)
+
+
+def one_lacks_it(folder):
+    """A process that lost its channel, after an error say, has all make another one."""
+    trained(1)
+    first = in_use()
+    if dist.get_rank() == 1:
+        channels._made.clear()
+    trained(2)
+    again = in_use()
+    assert all(again[kind] != first[kind] for kind in first)
+    trained(3)
+    assert in_use() == again
+
+
+def test_one_lacks_it(tmp_path):
+    run_job(one_lacks_it, tmp_path)
+
+
+def failed_and_made_anew(folder):
+    """A failure in one collection is told to the others of its channel; new ones have another."""
+    rank = dist.get_rank()
+    bag, other = collection_of(), collection_of()
+    rows, batch = bag.optimizer(lr=0.1), batch_of(generator(3), 4)
+    vectors = bag(batch).values()
+    engine = bag._engine
+    if rank == 1:
+        whole = engine._messages
+        engine._messages = lambda *asked: (
+            whole(*asked)[0],
+            [each[:1] for each in whole(*asked)[1]],
+        )
+    vectors.sum().backward()
+    refused("elements", (hugectr.CommError, hugectr.InvalidArgument), rows.step)
+    refused("elements", hugectr.CommError, other, batch)
+    trained(1)
+
+
+def test_failed_and_made_anew(tmp_path):
+    run_job(failed_and_made_anew, tmp_path)
+
+
+def begun_anew(folder):
+    """torch.distributed ends and begins again."""
+    trained(1)
+    gc.collect()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    backend = dist.get_backend()
+    dist.destroy_process_group()
+    dist.init_process_group(
+        backend, init_method=f"file://{folder}/again", rank=rank, world_size=size
+    )
+    trained(2)
+
+
+def test_begun_anew(tmp_path):
+    run_job(begun_anew, tmp_path)
