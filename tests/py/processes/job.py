@@ -67,11 +67,47 @@ def start(engine, processes, script, *arguments, **more):
 
 def run(engine, processes, script, *arguments, hangs_after=240, **more):
     """Run a job to its end; returns (status, stdout, stderr)."""
-    job = start(engine, processes, script, *arguments, **more)
-    try:
-        out, err = job.communicate(timeout=hangs_after)
-    except subprocess.TimeoutExpired:
-        job.kill()
-        out, err = job.communicate()
-        raise AssertionError(f"the job hangs\n{out}\n{err}") from None
-    return job.returncode, out, err
+    tries = 3 if engine == "mpi" else 1
+    for _ in range(tries):
+        job = start(engine, processes, script, *arguments, **more)
+        found = ended(job, hangs_after, by_itself=tries > 1)
+        if found is not None:
+            return job.returncode, *found
+    raise AssertionError(f"mpirun hangs though its processes have ended, {tries} times")
+
+
+def ended(job, hangs_after, *, by_itself):
+    """What a job has said at its end; None where ``by_itself`` and mpirun hangs after that.
+
+    When a process calls MPI_Abort, one in some hundred runs of Open MPI 5.0.11 does not end: all
+    processes have, and prterun stands in PMIx_server_deregister_client, whose other thread waits
+    for a lock. That says nothing of the job.
+    """
+    had_processes, alone = False, 0
+    for _ in range(0, hangs_after, 5):
+        try:
+            return job.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            has_processes = bool(by_itself and living_children(job.pid))
+            had_processes = had_processes or has_processes
+            alone = alone + 1 if had_processes and not has_processes else 0
+        if alone == 4:
+            job.kill()
+            job.communicate()
+            return None
+    job.kill()
+    out, err = job.communicate()
+    raise AssertionError(f"the job hangs\n{out}\n{err}")
+
+
+def living_children(pid):
+    """Children of a process that have not ended."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = file.read_text().rpartition(")")[2].split()[:2]
+        except OSError:  # it ended meanwhile
+            continue
+        if int(parent) == pid and state not in "ZX":
+            found.append(int(file.parent.name))
+    return found
