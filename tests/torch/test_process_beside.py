@@ -132,15 +132,12 @@ def test_random_calls(tmp_path, seed):
     run_job(random_calls, tmp_path, seed=seed)
 
 
-def what_can_not_be_sent(folder):
-    """The thread of one process fails in the middle of an exchange: nobody waits for it."""
-    rank = dist.get_rank()
-    bag = collection_of()
+def step_that_can_not_be_sent(bag, batch):
+    """The thread of process 1 fails in the middle of an exchange: nobody waits for it."""
     rows = bag.optimizer(lr=0.1)
-    batch = batch_of(generator(3), 4)
     vectors = bag(batch).values()
     engine = bag._engine
-    if rank == 1:
+    if dist.get_rank() == 1:
         whole = engine._messages
         engine._messages = lambda *asked: (
             whole(*asked)[0],
@@ -148,6 +145,11 @@ def what_can_not_be_sent(folder):
         )
     vectors.sum().backward()
     refused("elements", (hugectr.CommError, hugectr.InvalidArgument), rows.step)
+
+
+def what_can_not_be_sent(folder):
+    bag, batch = collection_of(), batch_of(generator(3), 4)
+    step_that_can_not_be_sent(bag, batch)
     refused("elements", hugectr.CommError, bag, batch)
 
 

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from process_jobs import generator, run_job
 from test_process_ahead import batch_of, collection_of, train
+from test_process_beside import step_that_can_not_be_sent
 from test_process_errors import refused
 
 import hugectr
@@ -70,19 +71,9 @@ def test_one_lacks_it(tmp_path):
 
 def failed_and_made_anew(folder):
     """A failure in one collection is told to the others of its channel; new ones have another."""
-    rank = dist.get_rank()
     bag, other = collection_of(), collection_of()
-    rows, batch = bag.optimizer(lr=0.1), batch_of(generator(3), 4)
-    vectors = bag(batch).values()
-    engine = bag._engine
-    if rank == 1:
-        whole = engine._messages
-        engine._messages = lambda *asked: (
-            whole(*asked)[0],
-            [each[:1] for each in whole(*asked)[1]],
-        )
-    vectors.sum().backward()
-    refused("elements", (hugectr.CommError, hugectr.InvalidArgument), rows.step)
+    batch = batch_of(generator(3), 4)
+    step_that_can_not_be_sent(bag, batch)
     refused("elements", hugectr.CommError, other, batch)
     trained(1)
 
