@@ -17,7 +17,6 @@ import struct
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -53,8 +52,6 @@ class AskingEngine(Engine):
     placements : list of str
         Of each table, as ``TableConfig`` has it.
     group : TorchGroup
-    parent : torch.distributed.ProcessGroup, optional
-        Whose processes they are; None: all of the job.
     """
 
     #: What submits the exchange of a step beside Python, where there is one.
@@ -67,7 +64,6 @@ class AskingEngine(Engine):
         seed: int,
         placements: list[str],
         group: TorchGroup,
-        parent: Any = None,
     ) -> None:
         super().__init__(tables, device, seed or from_root(group, lambda: secrets.randbits(63) | 1))
         self.group = self._processes = group
@@ -90,12 +86,10 @@ class AskingEngine(Engine):
         self._exchange: Any = group.torch_group
         self._ahead: Any = group.torch_group
         if device.type == "cuda":
-            made = partial(DeviceChannels, group, parent)
-            channels = channel_of(DeviceChannels, made, group, parent, device)
+            channels = channel_of(DeviceChannels, group, device)
             self._exchange, self._ahead = channels.exchange, channels.ahead
         if is_beside(device):
-            of_thread = partial(ThreadChannel, self._sharing, group)
-            channel = channel_of(ThreadChannel, of_thread, group, parent, device)
+            channel = channel_of(ThreadChannel, group, device, self._sharing)
             self._thread = ExchangeBeside(self._sharing, channel, group)
             weakref.finalize(self, _end_thread, self._thread)  # before what the core then ends
         let_go_at_exit(self, "_exchange", "_ahead", "_thread")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 import struct
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -33,34 +33,31 @@ _made: dict[tuple[Any, ...], tuple[int, Channel]] = {}
 _NUMBER = struct.Struct("<q")
 
 
-def channel_of(
-    kind: type[C], make: Callable[[], C], group: TorchGroup, parent: Any, device: torch.device
-) -> C:
+def channel_of(kind: Callable[..., C], group: TorchGroup, device: torch.device, *more: object) -> C:
     """The channel of a kind that these processes have; a new one where one of them has none.
+
+    Collective.
 
     Parameters
     ----------
     kind : type
-        What ``make`` makes. Collective.
+        What is called with ``group`` and ``more`` for a new one. Collective.
     group : TorchGroup
         Of the collection.
-    parent : torch.distributed.ProcessGroup, optional
-        Whose processes they are; None: all of the job.
     device : torch.device
         Of this process.
     """
-    ranks = None if parent is None else tuple(dist.get_process_group_ranks(parent))
+    ranks = None if group.parent is None else tuple(dist.get_process_group_ranks(group.parent))
     key = kind, ranks, device, group.limit
     number, channel = _made.get(key, (0, None))
     if channel is None or not channel.is_open():
         number = 0
     every = group.agree(_NUMBER.pack(number))
     if number and all(each == every[0] for each in every):
-        assert isinstance(channel, kind)
-        return channel
+        return cast(C, channel)
     _made.pop(key, None)
     number = from_root(group, lambda: secrets.randbits(62) | 1)
-    made = make()
+    made = kind(group, *more)
     _made[key] = number, made
     return made
 
@@ -82,8 +79,8 @@ class DeviceChannels:
         For vectors and gradients, and for keys: those of the next batch need not wait for vectors.
     """
 
-    def __init__(self, group: TorchGroup, parent: Any) -> None:
-        ranks = None if parent is None else dist.get_process_group_ranks(parent)
+    def __init__(self, group: TorchGroup) -> None:
+        ranks = None if group.parent is None else dist.get_process_group_ranks(group.parent)
         self.exchange: Any = dist.new_group(ranks, timeout=group.limit, backend="nccl")
         self.ahead: Any = dist.new_group(ranks, timeout=group.limit, backend="nccl")
         let_go_at_exit(self, "exchange", "ahead")

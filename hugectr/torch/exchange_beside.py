@@ -107,15 +107,14 @@ class ThreadChannel:
 
     Parameters
     ----------
-    sharing : TableSharing
-        Of any of the collections.
     group : TorchGroup
+        Of any of the collections.
+    sharing : TableSharing
         Of that collection.
     """
 
-    def __init__(self, sharing: _core.TableSharing, group: TorchGroup) -> None:
+    def __init__(self, group: TorchGroup, sharing: _core.TableSharing) -> None:
         self.group = CoreGroup(group.duplicate("exchange"))
-        self.group.tells(group)
         self.communicator = _core.SharedCommunicator(sharing, self.group)
         let_go_at_exit(self, "communicator")
 

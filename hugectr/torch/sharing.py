@@ -65,7 +65,6 @@ def make_engine(
             seed,
             [table.placement for table in tables],
             group,
-            parent,
         )
     return tables, engine
 

@@ -119,7 +119,9 @@ class TorchGroup:
     """
 
     def __init__(self, parent: Any = None, *, awake: bool = False) -> None:
-        self._parent, self._awake = parent, awake
+        #: The group of torch.distributed whose processes they are; None: all of the job.
+        self.parent: Any = parent
+        self._awake = awake
         #: How long processes wait for each other.
         self.limit = time_limit(parent)
         #: The torch.distributed group itself.
@@ -128,7 +130,7 @@ class TorchGroup:
             timeout=self.limit,
             backend="gloo",
         )
-        let_go_at_exit(self, "torch_group", "_parent")
+        let_go_at_exit(self, "torch_group", "parent")
         self.rank: int = dist.get_rank(self.torch_group)
         self.size: int = dist.get_world_size(self.torch_group)
         self._call = ""
@@ -280,7 +282,7 @@ class TorchGroup:
 
     def duplicate(self, name: str) -> TorchGroup:
         """Make a group of the same processes with an order of calls of its own."""
-        return TorchGroup(self._parent, awake=self._awake)
+        return TorchGroup(self.parent, awake=self._awake)
 
     def abort(self, reason: str) -> None:
         """Make the call that the others are in, or their next, raise CommError(reason)."""
