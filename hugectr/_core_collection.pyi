@@ -202,6 +202,7 @@ class SharedCommunicator:
     """
 
     def __init__(self, of: TableSharing, group: Any) -> None: ...
+    def abort(self, reason: str) -> None: ...
 
 class TableExchange:
     """What processes that share tables send each other, submitted by a thread: see the C++ class.

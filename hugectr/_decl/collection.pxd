@@ -127,6 +127,7 @@ cdef extern from "core/cpp/embedding/collection/table_sharing.hpp" namespace "hu
 cdef extern from "core/cpp/embedding/collection/shared_communicator.hpp" namespace "hugectr" nogil:
     cdef cppclass CppSharedCommunicator "hugectr::SharedCommunicator":
         CppSharedCommunicator(CppDeviceId, shared_ptr[CppProcessGroup]) except +translate_error
+        void abort(const string&)
 
 cdef extern from "core/cpp/embedding/collection/table_exchange.hpp" namespace "hugectr" nogil:
     cdef cppclass CppMessages "hugectr::TableExchange::Messages":

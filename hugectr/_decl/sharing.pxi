@@ -163,6 +163,11 @@ cdef class SharedCommunicator:
         with nogil:
             self._it = new CppSharedCommunicator(device, processes)
 
+    def abort(self, str reason not None):
+        cdef string text = reason.encode(errors="backslashreplace")
+        with nogil:
+            self._it.abort(text)
+
     def __dealloc__(self):
         cdef CppSharedCommunicator* it = self._it
         if it == NULL:

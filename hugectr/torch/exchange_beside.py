@@ -14,7 +14,7 @@ import os
 import weakref
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -22,6 +22,7 @@ from hugectr import _core
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.asked import Asked
 from hugectr.torch.channels import is_registered
+from hugectr.torch.failure_watch import FailureWatch
 from hugectr.torch.table_memory import memory_of
 from hugectr.torch.torch_group import TorchGroup, let_go_at_exit
 
@@ -59,6 +60,8 @@ class CoreGroup:
         self.rank, self.size = own.rank, own.size
         self.failure = SimpleNamespace(limit=own.limit.total_seconds())
         self.is_over = False
+        #: By which processes hear it that wait in NCCL, once there is what they could wait in.
+        self.watch: FailureWatch | None = None
 
     def tells(self, group: TorchGroup) -> None:
         """Has a collection's group told when one can not go on."""
@@ -97,6 +100,8 @@ class CoreGroup:
     def abort(self, reason: str) -> None:
         """Make the calls that the others are in, and their next, raise CommError(reason)."""
         self.is_over = True
+        if self.watch is not None:
+            self.watch.tell(reason)
         for group in (self._own, *self._told):
             if group is not None:  # else the interpreter is about to end
                 group.abort(reason)
@@ -115,8 +120,15 @@ class ThreadChannel:
 
     def __init__(self, group: TorchGroup, sharing: _core.TableSharing) -> None:
         self.group = CoreGroup(group.duplicate("exchange"))
-        self.communicator = _core.SharedCommunicator(sharing, self.group)
+        self.communicator: Any = _core.SharedCommunicator(sharing, self.group)
+        self.group.watch = FailureWatch(group, self._hear)
         let_go_at_exit(self, "communicator")
+
+    def _hear(self, reason: str) -> None:
+        """Another process can not go on: what waits for it here ends."""
+        communicator = self.communicator
+        if communicator is not None:  # else the interpreter is about to end
+            communicator.abort(reason)
 
     def is_open(self) -> bool:
         """Whether nothing has gone wrong in it."""

@@ -2,6 +2,7 @@
 """Collections of the same processes send by one channel (``hugectr.torch.channels``)."""
 
 import gc
+import time
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from test_process_errors import refused
 
 import hugectr
 from hugectr.torch import channels
+from hugectr.torch.exchange_beside import ThreadChannel
 
 pytestmark = pytest.mark.gpus(2)
 
@@ -80,6 +82,24 @@ def failed_and_made_anew(folder):
 
 def test_failed_and_made_anew(tmp_path):
     run_job(failed_and_made_anew, tmp_path)
+
+
+def heard_without_a_call(folder):
+    """Who makes no call of ours hears that another process can not go on: it may be in NCCL."""
+    bag = trained(1)
+    (channel,) = [each for _, each in channels._made.values() if isinstance(each, ThreadChannel)]
+    if dist.get_rank() == 1:
+        channel.group.abort("no more of this")
+    end = time.monotonic() + 60
+    while channel.is_open() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not channel.is_open()
+    refused("no more of this", hugectr.CommError, bag, batch_of(generator(3), 4))
+    trained(2)
+
+
+def test_heard_without_a_call(tmp_path):
+    run_job(heard_without_a_call, tmp_path)
 
 
 def begun_anew(folder):
