@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -10,8 +11,7 @@
 #include "core/cpp/ops/embedding_gradient.hpp"
 #include "core/cuda/device/branches.hpp"
 #include "core/cuda/device/scratch_parts.hpp"
-#include "core/cuda/primitives/long_runs.cuh"
-#include "core/cuda/primitives/many.cuh"
+#include "core/cuda/ops/embedding_gradient.cuh"
 
 namespace hugectr::cuda {
 namespace {
@@ -28,122 +28,18 @@ bool takes_one_run(const EmbeddingGradient& op) {
   return op.sorted_buckets.size() > 12 * op.sums.shape[0];
 }
 
-// What a kernel needs and no more: one more flag here made the compiler's code for all of them
-// another one, 5 % slower for vectors of 16.
-template <class T, class Sum>
-struct Gradient {
-  BucketGradients<T> gradients;
-  const std::uint32_t* offsets;
-  LongRuns long_runs;
-  Sum* sums;
-  std::uint32_t runs;  // less than 2^32: each has an occurrence
-  float factor;
-  std::uint32_t max_long_runs, max_chunks;  // what grids are made for
-};
+// Of so many runs, long ones and medium ones are listed by a kernel of their own (some 5 us), so that
+// they are summed beside the short ones, whose last blocks would wait for them. Where a run has
+// hardly more than one occurrence there is nothing to list, and the launches cost 4 to 7 %; of more
+// runs the last blocks are a small part, and sums of medium ones, which are written and read again,
+// cost 2 to 8 %.
+constexpr std::size_t kManyRuns = std::size_t{1} << 16, kMostRuns = std::size_t{1} << 20;
+constexpr std::size_t kFewOccurrences = 2;
 
-template <int W>
-__device__ Pack<float, W> scaled(Pack<float, W> sum, float factor) {
-#pragma unroll
-  for (int k = 0; k < W; ++k) sum.v[k] *= factor;
-  return sum;
-}
-
-// Runs of one chunk; lists the others. The runs of a tile lie one after the other, so a worker
-// streams through all that are between two long ones, as the lookup does. Moves 4 + size(T) d bytes
-// an occurrence, 4 and size(Sum) d bytes a run.
-template <int W, unsigned kRuns, class T, class Sum>
-__device__ __forceinline__ void sum_short_runs(const Gradient<T, Sum>& a) {
-  const std::size_t first = row_worker() * kRuns;
-  if (first >= a.runs) return;
-  const BucketGradients<T>& gradients = a.gradients;
-  const unsigned column = threadIdx.x * W;
-  auto run = static_cast<std::uint32_t>(first);
-  const auto run_end = static_cast<std::uint32_t>(min(first + kRuns, std::size_t{a.runs}));
-
-  // The ends of the runs, the next one in front; beyond the tile's last one nothing changes.
-  std::uint32_t stop[kRuns];
-  std::uint32_t begin = a.offsets[first];
-#pragma unroll
-  for (unsigned k = 0; k < kRuns; ++k) {
-    stop[k] = a.offsets[min(first + k + 1, std::size_t{run_end})];
-  }
-  const auto next_run = [&] {
-    ++run;
-#pragma unroll
-    for (unsigned k = 0; k + 1 < kRuns; ++k) stop[k] = stop[k + 1];
-  };
-
-  Pack<float, W> sum{};
-  const auto finish_run = [&] {
-    store_narrowed<W>(a.sums + run * gradients.d + column, scaled(sum, a.factor));
-    sum = {};
-    next_run();
-  };
-  const auto load = [&](std::uint32_t bucket) {
-    return ScaledVector<W, T>::load(gradients, bucket, column);
-  };
-  const auto take = [&](std::uint32_t i, const ScaledVector<W, T>& vector) {
-    if (i == stop[0]) finish_run();  // another one begins: no run is empty
-    vector.add_to(sum);
-  };
-  while (run < run_end) {
-    std::uint32_t end = begin;  // of the short runs before the next long one
-    bool is_short = true;
-#pragma unroll
-    for (unsigned k = 0; k < kRuns; ++k) {
-      is_short = is_short && stop[k] - end <= kChunk;
-      if (is_short) end = stop[k];
-    }
-    if (begin < end) {
-      stream_vectors<kVectorsAhead<T>>(gradients.buckets, begin, end, load, take);
-      finish_run();
-    } else {
-      if (threadIdx.x == 0) a.long_runs.add(run, {begin, stop[0], run});
-      end = stop[0];
-      next_run();
-    }
-    begin = end;
-  }
-}
-
-// Moves 4 d bytes a chunk and size(Sum) d bytes a long run.
-template <int W, class T, class Sum>
-__device__ __forceinline__ void sum_long_runs(const Gradient<T, Sum>& a) {
-  const std::size_t d = a.gradients.d;
-  fold_long_runs<W>(a.long_runs, d, [&](const LongRun& run, const float* sum) {
-    store_narrowed<W>(a.sums + run.run * d + threadIdx.x * W, scaled(load_pack<W>(sum), a.factor));
-  });
-}
-
-template <int W, unsigned kRuns, class T, class Sum>
-__global__ void __launch_bounds__(kMaxRowThreads<W>) sum_short_runs_kernel(Gradient<T, Sum> a) {
-  sum_short_runs<W, kRuns>(a);
-}
-template <int W, unsigned kRuns, class T, class Sum>
-__global__ void __launch_bounds__(kMaxRowThreads<W>)
-    sum_many_short_runs_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
-  sum_short_runs<W, kRuns>(many.mine());
-}
-
-template <int W, class T, class Sum>
-__global__ void __launch_bounds__(kMaxRowThreads<W>)
-    sum_many_chunks_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
-  const Gradient<T, Sum>& a = many.mine();
-  sum_chunks<W, T, sizeof(T) == 2>(a.long_runs, a.gradients);
-}
-
-template <int W, class T, class Sum>
-__global__ void __launch_bounds__(kFoldThreads<W>) sum_long_runs_kernel(Gradient<T, Sum> a) {
-  sum_long_runs<W>(a);
-}
-template <int W, class T, class Sum>
-__global__ void __launch_bounds__(kFoldThreads<W>)
-    sum_many_long_runs_kernel(const __grid_constant__ Many<Gradient<T, Sum>> many) {
-  sum_long_runs<W>(many.mine());
-}
-
-__global__ void clear_counters_kernel(const __grid_constant__ Many<LongRunCounters*> many) {
-  *many.mine() = {};
+bool lists_first(const EmbeddingGradient& op) {
+  const std::size_t runs = op.sums.shape[0], occurrences = op.sorted_buckets.size();
+  return runs >= kManyRuns && runs <= kMostRuns && occurrences > kFewOccurrences * runs &&
+         !takes_one_run(op);
 }
 
 unsigned blocks_for(std::size_t workers, unsigned of_block) {
@@ -155,11 +51,27 @@ unsigned tile_blocks(const Gradient<T, Sum>& a, unsigned of_block) {
   return blocks_for((std::size_t{a.runs} + kRuns - 1) / kRuns, of_block);
 }
 
-/// Calls f(std::integral_constant<unsigned, kRuns>) with the runs of a worker.
+/// Of a worker: how many runs, and how many occurrences one that it sums has at most.
+template <unsigned kRuns, unsigned kMost>
+struct Workload {
+  static constexpr unsigned runs = kRuns, most = kMost;
+};
+enum class Work { OneRun, Tile, TileOfMany };
+Work work_of(const EmbeddingGradient& op) {
+  if (takes_one_run(op)) return Work::OneRun;
+  return lists_first(op) ? Work::TileOfMany : Work::Tile;
+}
+/// Calls f(Workload).
 template <class F>
-void with_runs_of_worker(bool one, const F& f) {
-  if (one) return f(std::integral_constant<unsigned, 1>{});
-  f(std::integral_constant<unsigned, kTile>{});
+void with_workload(Work work, const F& f) {
+  switch (work) {
+    case Work::OneRun:
+      return f(Workload<1, kChunk>{});
+    case Work::Tile:
+      return f(Workload<kTile, kChunk>{});
+    case Work::TileOfMany:
+      return f(Workload<kTile, kMediumRun>{});
+  }
 }
 
 // In 16 bits a worker for each chunk: shares of two, of the chunks that a power law makes, would
@@ -169,17 +81,57 @@ unsigned chunk_blocks(std::size_t max_chunks, unsigned of_block) {
   return sizeof(T) == 2 ? blocks_for(max_chunks, of_block) : grid_for(max_chunks, of_block);
 }
 
+// Scratch memory of an op, and its arguments.
+struct Memory {
+  Memory(ScratchParts& parts, const EmbeddingGradient& op)
+      : listed(parts, op.sorted_buckets.size(), op.sums.shape[1], shortest(op)),
+        listed_again(parts, lists_first(op) ? op.sorted_buckets.size() : 0, 0, shortest(op)) {}
+  static std::size_t shortest(const EmbeddingGradient& op) {
+    return (lists_first(op) ? kMediumRun : kChunk) + 1;
+  }
+  LongRunMemory listed, listed_again;
+};
+
+/// Short runs are summed with `short_runs`, long ones with `long_runs`: the same, but for where the
+/// kernel of the short ones lists long ones that have been listed first.
 template <class T, class Sum>
-Gradient<T, Sum> gradient_of(const EmbeddingGradient& op, const LongRunMemory& memory,
-                             const Scratch& scratch) {
-  return {bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
-          op.run_offsets.ptr<std::uint32_t>(),
-          memory.in(scratch),
-          op.sums.ptr<Sum>(),
-          static_cast<std::uint32_t>(op.sums.shape[0]),
-          static_cast<float>(op.factor),
-          static_cast<std::uint32_t>(memory.max_runs),
-          static_cast<std::uint32_t>(memory.max_chunks)};
+struct Sums {
+  Sums(const EmbeddingGradient& op, const Memory& memory, const Scratch& scratch)
+      : long_runs{bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
+                  op.run_offsets.ptr<std::uint32_t>(),
+                  memory.listed.in(scratch),
+                  op.sums.ptr<Sum>(),
+                  static_cast<std::uint32_t>(op.sums.shape[0]),
+                  static_cast<float>(op.factor),
+                  static_cast<std::uint32_t>(memory.listed.max_runs),
+                  static_cast<std::uint32_t>(memory.listed.max_chunks)},
+        short_runs(long_runs),
+        work(work_of(op)),
+        first(lists_first(op)) {
+    if (first) short_runs.long_runs = memory.listed_again.in(scratch);
+  }
+  Listing listing() const { return {long_runs.offsets, long_runs.runs, long_runs.long_runs}; }
+
+  Gradient<T, Sum> long_runs, short_runs;
+  Work work;
+  bool first;
+};
+
+/// Clears counters of long runs, and lists those that are listed first.
+template <class T, class Sum>
+void begin(const OpContext& context, const char* name, std::span<const Sums<T, Sum>> all) {
+  std::vector<LongRunCounters*> counters;
+  std::vector<Listing> listings;
+  for (const Sums<T, Sum>& sums : all) {
+    counters.push_back(sums.long_runs.long_runs.counters);
+    if (!sums.first) continue;
+    counters.push_back(sums.short_runs.long_runs.counters);
+    listings.push_back(sums.listing());
+  }
+  launch_many<LongRunCounters*>(context, name, counters, dim3(1), &clear_counters_kernel,
+                                [](LongRunCounters*) { return 1u; });
+  launch_many<Listing>(context, name, listings, dim3(kThreads), &list_long_runs_kernel,
+                       [](const Listing& a) { return grid_for(a.runs, kThreads); });
 }
 
 /// Calls f(std::integral_constant<int, W>) with what the vectors of an op can be read by.
@@ -198,38 +150,52 @@ void sum_runs(const OpContext& context, const EmbeddingGradient& op) {
   const char* name = EmbeddingGradient::kName;
   const std::size_t d = op.sums.shape[1];
   ScratchParts parts;
-  const LongRunMemory memory(parts, op.sorted_buckets.size(), d);
+  const Memory memory(parts, op);
   const Scratch scratch(context, parts.bytes());
-  const Gradient<T, Sum> args = gradient_of<T, Sum>(op, memory, scratch);
-  const LongRuns& long_runs = args.long_runs;
-  HCTR_TRY(cudaMemsetAsync(long_runs.counters, 0, sizeof(LongRunCounters), native_stream(context)));
+  const Sums<T, Sum> sums(op, memory, scratch);
+  const Gradient<T, Sum>& args = sums.long_runs;
+  if (sums.first) {
+    begin<T, Sum>(context, name, {&sums, 1});
+  } else {
+    HCTR_TRY(cudaMemsetAsync(args.long_runs.counters, 0, sizeof(LongRunCounters),
+                             native_stream(context)));
+  }
+  Branches branches(context, sums.first ? 2 : 1);
   with_width_of(args, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     constexpr int kLongWidth = std::min(kWidth, 4);  // sums of chunks are float32
     const dim3 block = row_block<kWidth>(d);
     const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
-    with_runs_of_worker(takes_one_run(op), [&](auto runs) {
-      constexpr unsigned kRuns = decltype(runs)::value;
-      launch(context, name, dim3(tile_blocks<kRuns>(args, block.y)), block, 0,
-             &sum_short_runs_kernel<kWidth, kRuns, T, Sum>, args);
+    const auto sum_long = [&] {
+      if (args.max_long_runs == 0) return;
+      const OpContext beside = branches.context(1);
+      launch(beside, name, dim3(chunk_blocks<T>(args.max_chunks, block.y)), block, 0,
+             &sum_chunks_kernel<kWidth, T, sizeof(T) == 2>, args.long_runs, args.gradients);
+      launch(beside, name, dim3(grid_for(args.max_long_runs, fold_block.y)), fold_block, 0,
+             &sum_long_runs_kernel<kLongWidth, T, Sum>, args);
+    };
+    if (sums.first) sum_long();
+    with_workload(sums.work, [&](auto work) {
+      launch(context, name, dim3(tile_blocks<work.runs>(args, block.y)), block, 0,
+             &sum_short_runs_kernel<kWidth, work.runs, work.most, T, Sum>, sums.short_runs);
     });
-    if (memory.max_runs == 0) return;
-    launch(context, name, dim3(chunk_blocks<T>(memory.max_chunks, block.y)), block, 0,
-           &sum_chunks_kernel<kWidth, T, sizeof(T) == 2>, long_runs, args.gradients);
-    launch(context, name, dim3(grid_for(memory.max_runs, fold_block.y)), fold_block, 0,
-           &sum_long_runs_kernel<kLongWidth, T, Sum>, args);
+    if (!sums.first) sum_long();
   });
+  branches.join();
 }
 
 /// Tables of one vector size and width, which go together.
 template <class T, class Sum>
 struct Alike {
-  std::vector<Gradient<T, Sum>> all;
-  std::map<bool, std::vector<Gradient<T, Sum>>> by_runs_of_worker;  // whether it takes one
+  std::vector<Gradient<T, Sum>> all;  // of their long runs
+  std::map<Work, std::vector<Gradient<T, Sum>>> by_work;
+  bool first = true;  // whether all list long ones first
 };
 
+/// `beside`: where sums of long runs go if they are listed first.
 template <class T, class Sum>
-void sum_alike(const OpContext& context, std::size_t d, const Alike<T, Sum>& some) {
+void sum_alike(const OpContext& context, const OpContext& beside, std::size_t d,
+               const Alike<T, Sum>& some) {
   using Args = Gradient<T, Sum>;
   const char* name = EmbeddingGradient::kSeveralName;
   with_width_of(some.all.front(), [&](auto width) {
@@ -237,19 +203,22 @@ void sum_alike(const OpContext& context, std::size_t d, const Alike<T, Sum>& som
     constexpr int kLongWidth = std::min(kWidth, 4);
     const dim3 block = row_block<kWidth>(d);
     const dim3 fold_block = row_block<kLongWidth>(d, kFoldThreads<kLongWidth>);
-    for (const auto& [one, tables] : some.by_runs_of_worker) {
-      with_runs_of_worker(one, [&](auto runs) {
-        constexpr unsigned kRuns = decltype(runs)::value;
+    const auto sum_long = [&](const OpContext& where) {
+      launch_many<Args>(where, name, some.all, block, &sum_many_chunks_kernel<kWidth, T, Sum>,
+                        [&](const Args& a) { return chunk_blocks<T>(a.max_chunks, block.y); });
+      launch_many<Args>(where, name, some.all, fold_block,
+                        &sum_many_long_runs_kernel<kLongWidth, T, Sum>,
+                        [&](const Args& a) { return grid_for(a.max_long_runs, fold_block.y); });
+    };
+    if (some.first) sum_long(beside);
+    for (const auto& [which, tables] : some.by_work) {
+      with_workload(which, [&](auto work) {
         launch_many<Args>(context, name, tables, block,
-                          &sum_many_short_runs_kernel<kWidth, kRuns, T, Sum>,
-                          [&](const Args& a) { return tile_blocks<kRuns>(a, block.y); });
+                          &sum_many_short_runs_kernel<kWidth, work.runs, work.most, T, Sum>,
+                          [&](const Args& a) { return tile_blocks<work.runs>(a, block.y); });
       });
     }
-    launch_many<Args>(context, name, some.all, block, &sum_many_chunks_kernel<kWidth, T, Sum>,
-                      [&](const Args& a) { return chunk_blocks<T>(a.max_chunks, block.y); });
-    launch_many<Args>(context, name, some.all, fold_block,
-                      &sum_many_long_runs_kernel<kLongWidth, T, Sum>,
-                      [&](const Args& a) { return grid_for(a.max_long_runs, fold_block.y); });
+    if (!some.first) sum_long(context);
   });
 }
 
@@ -257,29 +226,30 @@ void sum_alike(const OpContext& context, std::size_t d, const Alike<T, Sum>& som
 template <class T, class Sum>
 void sum_of_types(const OpContext& context, const std::vector<const EmbeddingGradient*>& ops) {
   ScratchParts parts;
-  std::vector<LongRunMemory> memories;
-  for (const EmbeddingGradient* op : ops) {
-    memories.emplace_back(parts, op->sorted_buckets.size(), op->sums.shape[1]);
-  }
+  std::vector<Memory> memories;
+  for (const EmbeddingGradient* op : ops) memories.emplace_back(parts, *op);
   const Scratch scratch(context, parts.bytes());
-  std::vector<LongRunCounters*> counters;
+  std::vector<Sums<T, Sum>> all;
   std::map<std::pair<std::size_t, int>, Alike<T, Sum>> pieces;
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    const Gradient<T, Sum> args = gradient_of<T, Sum>(*ops[i], memories[i], scratch);
-    counters.push_back(args.long_runs.counters);
-    with_width_of(args, [&](auto width) {
-      Alike<T, Sum>& some = pieces[{args.gradients.d, width()}];
-      some.all.push_back(args);
-      some.by_runs_of_worker[takes_one_run(*ops[i])].push_back(args);
+    const Sums<T, Sum>& sums = all.emplace_back(*ops[i], memories[i], scratch);
+    with_width_of(sums.long_runs, [&](auto width) {
+      Alike<T, Sum>& some = pieces[{sums.long_runs.gradients.d, width()}];
+      some.all.push_back(sums.long_runs);
+      some.by_work[sums.work].push_back(sums.short_runs);
+      some.first = some.first && sums.first;
     });
   }
-  launch_many<LongRunCounters*>(context, EmbeddingGradient::kSeveralName, counters, dim3(1),
-                                &clear_counters_kernel, [](LongRunCounters*) { return 1u; });
+  begin<T, Sum>(context, EmbeddingGradient::kSeveralName, all);
   // A piece's launches wait for each other, and each for the run that takes longest: those of other
   // pieces fill the device meanwhile (100 tables of five sizes on two H200: 1.68 to .7 ms).
-  Branches branches(context, pieces.size());
+  const bool first = pieces.size() == 1 && pieces.begin()->second.first;
+  Branches branches(context, first ? 2 : pieces.size());
   std::size_t at = 0;
-  for (const auto& [key, some] : pieces) sum_alike(branches.context(at++), key.first, some);
+  for (const auto& [key, some] : pieces) {
+    sum_alike(branches.context(at), branches.context(at + (first ? 1 : 0)), key.first, some);
+    ++at;
+  }
   branches.join();
 }
 

@@ -117,7 +117,7 @@ __device__ void fold_long_runs(const LongRuns& long_runs, std::size_t d, const F
     const LongRun run = long_runs.list[i];
     if (run.chunks() > kFewChunks) continue;
     float* sums = long_runs.sums + run.first * d + column;
-    fold_few<W>(run.chunks(), sums, d);
+    if (run.chunks() > 1) fold_few<W>(run.chunks(), sums, d);
     finish(run, sums);
   }
   for (std::uint32_t i = blockIdx.x; i < large; i += gridDim.x) {
@@ -131,9 +131,11 @@ __device__ void fold_long_runs(const LongRuns& long_runs, std::size_t d, const F
 /// Scratch memory for the most long runs that a batch may have.
 class LongRunMemory {
  public:
-  // Every long run has at least 65 occurrences and loses less than a chunk to its last one.
-  LongRunMemory(ScratchParts& parts, std::size_t occurrences, std::size_t d)
-      : max_runs(occurrences / (kChunk + 1)),
+  // Every long run has at least 65 occurrences, or as many as the shortest that are taken for long,
+  // and loses less than a chunk to its last one.
+  LongRunMemory(ScratchParts& parts, std::size_t occurrences, std::size_t d,
+                std::size_t shortest = kChunk + 1)
+      : max_runs(occurrences / shortest),
         max_chunks(occurrences / kChunk + max_runs),
         counters_at_(parts.add<LongRunCounters>(1)),
         list_at_(parts.add<LongRun>(max_runs)),

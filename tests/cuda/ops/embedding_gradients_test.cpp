@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <type_traits>
 
@@ -34,10 +35,11 @@ struct Table {
   Table(GPUResource& gpu, std::size_t number) : random(number) {
     const std::size_t d = std::array<std::size_t, 7>{4, 16, 32, 64, 128, 7, 1}[number % 7];
     std::vector<std::uint32_t> offsets{0}, buckets;
-    // A table has nothing.
-    const std::size_t runs = number == 5 ? 0 : 1 + 37 * number;
+    // A table has nothing; later ones have so many runs that long ones are listed first.
+    const std::size_t runs = number == 5 ? 0 : number >= kMany ? 70'000 : 1 + 37 * number;
+    const std::size_t longest = number >= kMany ? 90 : 3000;
     for (std::size_t r = 0; r < runs; ++r) {
-      const std::size_t length = r % 11 == 3 ? 1 + random() % 3000 : 1 + random() % 3;
+      const std::size_t length = r % 11 == 3 ? 1 + random() % longest : 1 + random() % 3;
       offsets.push_back(offsets.back() + static_cast<std::uint32_t>(length));
     }
     for (std::uint32_t i = 0; i < offsets.back(); ++i) {
@@ -78,7 +80,7 @@ struct Table {
     return bits;
   }
 
-  static constexpr std::size_t kBags = 50;
+  static constexpr std::size_t kBags = 50, kMany = 80;
   std::mt19937_64 random;
   std::normal_distribution<float> normal;
   std::vector<std::shared_ptr<void>> held;
@@ -86,12 +88,12 @@ struct Table {
 };
 
 template <class T, class Sum>
-void compare() {
+void compare(const std::vector<std::size_t>& tables) {
   const auto resources = ResourceManager::create({{0}}, 1, DeviceType::Cuda);
   GPUResource& gpu = resources->get_local_gpu(0);
   std::vector<std::unique_ptr<Table<T, Sum>>> together, alone;
   std::vector<EmbeddingGradient> ops;
-  for (std::size_t t = 0; t < 80; ++t) {  // more than a launch takes
+  for (const std::size_t t : tables) {
     together.push_back(std::make_unique<Table<T, Sum>>(gpu, t));
     alone.push_back(std::make_unique<Table<T, Sum>>(gpu, t));
     ops.push_back(together.back()->op);
@@ -109,10 +111,22 @@ void compare() {
 
 using EmbeddingGradients = GpuTest<>;
 
+void compare_types(const std::vector<std::size_t>& tables) {
+  compare<float, float>(tables);
+  compare<BFloat16, BFloat16>(tables);
+  compare<BFloat16, float>(tables);
+}
+
 TEST_F(EmbeddingGradients, OfManyTablesAreThoseOfEach) {
-  compare<float, float>();
-  compare<BFloat16, BFloat16>();
-  compare<BFloat16, float>();
+  std::vector<std::size_t> tables(80);  // more than a launch takes
+  std::iota(tables.begin(), tables.end(), 0);
+  compare_types(tables);
+}
+
+TEST_F(EmbeddingGradients, OfTablesWithManyRunsAreThoseOfEach) {
+  compare_types({81, 88});          // of one vector size
+  compare_types({80, 81, 82, 83});  // of several
+  compare_types({1, 81, 8, 88});    // beside small ones
 }
 
 }  // namespace

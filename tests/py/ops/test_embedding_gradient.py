@@ -184,3 +184,24 @@ def test_sums_are_multiplied_before_they_are_rounded(rng, real):
         tensors = {**runs, "gradient": gradient, "sums": found[factor]}
         _core.run_op("embedding_gradient", tensors, {"factor": factor})
     np.testing.assert_array_equal(found[0.3], found[1.0] * np.float32(0.3))
+
+
+@pytest.mark.parametrize("real", REALS, ids=lambda r: r.name)
+@pytest.mark.parametrize("d", [1, 4, 12, 128])
+def test_many_runs_have_the_bits_of_few(rng, real, d):
+    """From 65,536 runs on medium and long ones are summed apart: no sum is another for it."""
+    count = 66_000
+    lengths = np.where(rng.random(count) < 0.03, rng.integers(2, 300, count), 1)
+    lengths[:8] = [16, 17, 64, 65, 128, 129, 960, 1025]
+    runs = runs_of_lengths(rng, lengths)
+    gradient = real.store(rng.standard_normal((SAMPLES, SLOTS, d)))
+    scale = rng.random(SAMPLES * SLOTS).astype(np.float32)
+    found = sum_runs(real, runs, gradient, scale)
+    half = count // 2
+    ends = runs["run_offsets"]
+    parts = [
+        {"sorted_buckets": runs["sorted_buckets"], "run_offsets": ends[: half + 1]},
+        {"sorted_buckets": runs["sorted_buckets"], "run_offsets": ends[half:]},
+    ]
+    wanted = np.concatenate([sum_runs(real, part, gradient, scale) for part in parts])
+    np.testing.assert_array_equal(found, wanted)
