@@ -16,7 +16,7 @@ from hugectr.data.arrays import MemoryDataset, first_samples
 from hugectr.data.file_samples import first_file_samples
 from hugectr.data.inspect_columns import RawShape
 from hugectr.model.calibration import Keys, frequent_keys
-from hugectr.model.network_time import network_seconds
+from hugectr.model.network_time import network_time
 from hugectr.model.planned import Planned, placement_of, say_what_differs
 from hugectr.model.table_memory import budgets_of_tables
 from hugectr.plan.job import Choice, Job
@@ -183,7 +183,7 @@ def predict(
     """
     solver = graph.solver
     rates, near = machine_of(solver, machine), len(solver.vvgpu[0])
-    dense = network_seconds(graph, rates)
+    dense = network_time(graph, rates)
     job = Job(solver.num_devices, solver.batchsize, rates, solver.compute_dtype, near, dense)
     data = _samples(graph, max(SAMPLES, solver.batchsize))
     tables = [

@@ -14,7 +14,7 @@ from hugectr.plan.laid_rows import LaidRows, distinct_rows
 from hugectr.plan.table_cost import Array, Cost, Costs, Held, swapped
 from hugectr.plan.table_load import TableLoad, column_devices
 from hugectr.plan.travel import LEAST_ALONE, Travel
-from hugectr.plan.whole_step import BESIDE, PHASES, whole_step
+from hugectr.plan.whole_step import BESIDE, PHASES, hidden, whole_step
 
 _PLAN, _GATHER, _FORWARD, _BACKWARD, _UPDATE, _MOVE = range(len(PHASES))
 _BESIDE = tuple(PHASES.index(phase) for phase in BESIDE)
@@ -107,11 +107,13 @@ class CostModel:
         """Seconds of steps whose tables take so long in each phase on the device that takes
         longest, (..., phases), beside what is fixed; ``asks``: whether rows of some are asked
         for."""
-        beside_and_rest = (longest + self._fixed) @ self._split
+        phases = longest + self._fixed
+        beside_and_rest = phases @ self._split
         asking = self._asking * np.asarray(asks, np.float64)
         beside, rest = beside_and_rest[..., 0] + asking, beside_and_rest[..., 1]
+        rest = rest - hidden(phases[..., _FORWARD], phases[..., _BACKWARD], self.job.hiding)
         fixed = self._fixed_beside + asking
-        return whole_step(beside, rest, fixed, self.job.dense, self.job.machine.beside)
+        return whole_step(beside, rest, fixed, self.job.dense.whole, self.job.machine.beside)
 
     def costs(self, table: TableLoad, choices: Sequence[Choice]) -> Costs:
         """Of one table at several places."""

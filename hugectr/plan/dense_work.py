@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from hugectr.plan.machine import Machine
 
 #: Kernels of a step in front of its ops: casts of labels and features, copies, rates of the step.
 _INPUT_KERNELS = 5
+#: Ops of the whole network's weights, behind all of backward.
+_BEHIND = ("all_reduce", "dense_update")
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,31 @@ def work_of(
     ]
 
 
-def dense_seconds(work: Iterable[OpWork], machine: Machine, tf32: bool = False) -> float:
+@dataclass(frozen=True)
+class DenseTime:
+    """Predicted seconds of the dense network's part of a step.
+
+    Attributes
+    ----------
+    whole : float
+    before_vectors : float
+        Of it forward of layers that need none, beside which vectors may come.
+    behind_gradients : float
+        Of it what comes when gradients of vectors are there, beside which these may go: backward of
+        such layers, sums of dense gradients and the update of dense weights.
+    """
+
+    whole: float = 0.0
+    before_vectors: float = 0.0
+    behind_gradients: float = 0.0
+
+
+def dense_time(
+    work: Iterable[OpWork],
+    machine: Machine,
+    tf32: bool = False,
+    apart: Collection[str] = (),
+) -> DenseTime:
     """Ops one after the other, behind what brings labels, features and rates to where they read.
 
     Parameters
@@ -110,7 +136,15 @@ def dense_seconds(work: Iterable[OpWork], machine: Machine, tf32: bool = False) 
     machine : Machine
     tf32 : bool
         Whether products of float32 are rounded to tf32.
+    apart : collection of str
+        Layers that need no vectors, by what they make.
     """
-    ops = list(work)
+    ops = [(one, one.seconds(machine, tf32)) for one in work]
     brought = _INPUT_KERNELS * machine.launch if ops else 0.0
-    return brought + sum(one.seconds(machine, tf32) for one in ops)
+    before = behind = 0.0
+    for one, seconds in ops:
+        if one.op in _BEHIND or (one.layer in apart and one.op.endswith("_bwd")):
+            behind += seconds
+        elif one.layer in apart:
+            before += seconds
+    return DenseTime(brought + sum(seconds for _, seconds in ops), before, behind)

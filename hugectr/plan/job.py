@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from hugectr.plan.dense_work import DenseTime
 from hugectr.plan.machine import Machine
 from hugectr.plan.table_load import TableLoad, column_devices
 from hugectr.plan.travel import NUMBER_BYTES
@@ -19,7 +20,8 @@ class Job:
     machine: Machine
     made: str = "float32"  #: one of ``NUMBER_BYTES``
     near: int = 0  #: devices of the first process, which share its memory; 0: all
-    dense: float = 0.0  #: seconds of the dense network, beside which batches are planned too
+    #: Of the dense network, beside which batches are planned too.
+    dense: DenseTime = field(default_factory=DenseTime)
 
     @property
     def column_devices(self) -> int:
@@ -29,6 +31,12 @@ class Job:
     def columns_from(self, first: int) -> int:
         """Among how many from this device on: a process has whole rows."""
         return min(self.column_devices - first % self.column_devices, self.devices - first)
+
+    @property
+    def hiding(self) -> tuple[float, float]:
+        """Seconds of dense work that hide vectors, and their gradients, on their way."""
+        share = self.machine.hides if self.devices > 1 else 0.0
+        return share * self.dense.before_vectors, share * self.dense.behind_gradients
 
     @property
     def number_bytes(self) -> int:

@@ -28,19 +28,20 @@ PRODUCTS = ("fp32", "tf32", "16")
 OPTIONAL = (
     "latency", "update", "launch", "passes", "operands", "tile_flops", "cached", "accesses",
     "gradients", "chain", "table", "outcome", "beside", "asking", "asking_table", "asked_keys",
-    "message", "sums", "host_rate", "host_moves", "host_memory", "disk_rate",
+    "message", "sums", "hides", "host_rate", "host_moves", "host_memory", "disk_rate",
 )  # fmt: skip
 #: Of what a file may lack, that which then takes no time at all; all else goes by another rate.
 COSTS_NOTHING = (
     "launch", "chain", "table", "outcome", "beside", "asking", "asking_table", "asked_keys",
     "message", "sums", "flops", "accesses", "disk_rate",
 )  # fmt: skip
-#: Of the optional ones those in seconds, and those that count keys; the others but ``beside`` and
+#: Of the optional ones those in seconds, and those that count keys; the others but shares and
 #: ``host_memory`` are bytes or operations a second.
 _SECONDS = (
     "latency", "launch", "chain", "table", "outcome", "asking", "asking_table", "message",
 )  # fmt: skip
 _OF_KEYS = ("keys", "accesses", "asked_keys")
+_SHARES = ("beside", "hides")
 #: What a number in the unit of its field may be: no device ever made moves less than a MB a second
 #: or waits a second for a kernel, and a rate of 1e18 takes no time. What lies outside is GB or us.
 _LEAST_KEYS, _LEAST_BYTES, _MOST_RATE, _MOST_SECONDS = 1e3, 1e6, 1e18, 1.0
@@ -108,6 +109,9 @@ class Machine:
     sums : float
         Bytes a second, each way, of sums of slots that travel: of packing them, and of putting them
         where they belong; 0: no time.
+    hides : float
+        Of the time in which vectors and their gradients travel, the share that hides beside dense
+        work which waits for neither, where that takes as long.
     host_rate : float
         Bytes a second of rows that a device reads or writes in host memory; 0: they take no time.
     host_moves : float
@@ -145,6 +149,7 @@ class Machine:
     asked_keys: float = 0.0
     message: float = 0.0
     sums: float = 0.0
+    hides: float = 0.0
     host_rate: float = 5.5e10
     host_moves: float = 3.3e10
     host_memory: float = 0.0
@@ -274,7 +279,7 @@ def _machine(where: str, found: dict[str, Any]) -> Machine:
             if number > _MOST_SECONDS:
                 raise rejected(f"{where}: {name}", value, f"0 to {_MOST_SECONDS:g} seconds")
             return number
-        if name == "beside":
+        if name in _SHARES:
             return check_float(f"{where}: {name}", value, 0.0, 1.0)
         if name == "host_memory":
             return memory(name, value)

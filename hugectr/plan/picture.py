@@ -34,6 +34,10 @@ def plan_page(plan: PlacementPlan) -> str:
         for phase, ms in plan.ms.items()
     )
     dense = f"<tr><td>dense network</td><td>{plan.dense_ms:.3f}</td></tr>" if plan.dense_ms else ""
+    if plan.hidden_ms:
+        dense += (
+            f"<tr><td>of what travels, hidden beside it</td><td>{-plan.hidden_ms:.3f}</td></tr>"
+        )
     whole = (
         f"<tr><th>whole step, {escape(plan.beside_step)}</th><th>{plan.training_ms:.3f}</th></tr>"
     )

@@ -14,7 +14,7 @@ import numpy as np
 from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
-from hugectr.plan.whole_step import BESIDE, whole_step
+from hugectr.plan.whole_step import BESIDE, TRAVEL, hidden, whole_step
 
 FORMAT = "hugectr placements"
 VERSION = 1
@@ -88,6 +88,9 @@ class PlacementPlan:
     dense_ms : float
         Predicted milliseconds of the dense network: forward, backward and its optimizer; 0: not
         predicted.
+    hiding_ms : dict of str to float
+        Of ``dense_ms``, what lies beside each of the phases "send vectors" and "send gradients",
+        for it waits for neither: a step is shorter by as much of them.
     fixed_ms : dict of str to float
         What of ``ms`` is launches and waits, however much is moved: what collectives take at least,
         and what asking for rows does once, where any table's are asked for.
@@ -107,6 +110,7 @@ class PlacementPlan:
     uniform_ms: Mapping[str, float] = field(default_factory=dict)
     measured_ms: Mapping[str, float] = field(default_factory=dict)
     dense_ms: float = 0.0
+    hiding_ms: Mapping[str, float] = field(default_factory=dict)
     fixed_ms: Mapping[str, float] = field(default_factory=dict)
     plan_share: float = 0.0
     lacking: tuple[str, ...] = ()
@@ -140,12 +144,19 @@ class PlacementPlan:
         return sum(self.ms.values())
 
     @property
+    def hidden_ms(self) -> float:
+        """Of what travels, predicted milliseconds that dense work hides."""
+        vectors, gradients = (self.ms.get(phase, 0.0) for phase in TRAVEL)
+        before, behind = (self.hiding_ms.get(phase, 0.0) for phase in TRAVEL)
+        return float(hidden(vectors, gradients, (before, behind)))
+
+    @property
     def training_ms(self) -> float:
         """Predicted milliseconds of a whole step: the next batch is planned beside it and its rows
-        are moved, and what both use is shared."""
+        are moved, what both use is shared, and what travels hides beside dense work."""
         planned = sum(self.ms.get(phase, 0.0) for phase in BESIDE)
         fixed = sum(self.fixed_ms.get(phase, 0.0) for phase in BESIDE)
-        rest = self.step_ms - planned
+        rest = self.step_ms - planned - self.hidden_ms
         return float(whole_step(planned, rest, fixed, self.dense_ms, self.plan_share))
 
     @property
@@ -234,6 +245,7 @@ class PlacementPlan:
             "uniform_ms": dict(self.uniform_ms),
             "measured_ms": dict(self.measured_ms),
             "dense_ms": self.dense_ms,
+            **({"hiding_ms": dict(self.hiding_ms)} if self.hiding_ms else {}),
             "fixed_ms": dict(self.fixed_ms),
             "plan_share": self.plan_share,
             **({"lacking": list(self.lacking)} if self.lacking else {}),
@@ -291,7 +303,10 @@ class PlacementPlan:
             lines.append(f"  {phase.ljust(15)} {ms:8.3f} ms{beside}")
         lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
         if self.dense_ms:
-            lines.append(f"  {'dense network'.ljust(15)} {self.dense_ms:8.3f} ms")
+            hides = (
+                f", which hides {self.hidden_ms:.3f} ms of what travels" if self.hidden_ms else ""
+            )
+            lines.append(f"  {'dense network'.ljust(15)} {self.dense_ms:8.3f} ms{hides}")
         lines.append(f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, {self.beside_step}")
         lines += [f"  all {kind.ljust(11)} {ms:8.3f} ms" for kind, ms in self.uniform_ms.items()]
         if self.measured_ms:

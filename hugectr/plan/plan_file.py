@@ -25,7 +25,7 @@ _LARGEST = 64 << 20
 #: Fields of a plan and of its tables.
 _FIELDS = (
     "format", "version", "devices", "batchsize", "machine", "predicted_ms", "uniform_ms",
-    "measured_ms", "dense_ms", "fixed_ms", "plan_share", "lacking", "notes", "tables",
+    "measured_ms", "dense_ms", "hiding_ms", "fixed_ms", "plan_share", "lacking", "notes", "tables",
 )  # fmt: skip
 _TABLE_FIELDS = ("name", "kind", "device", "rows", "bytes", "ms", "host", "disk", "exchange")
 
@@ -97,6 +97,7 @@ def plan_of_json(found: object, where: str) -> PlacementPlan:
         _numbers(f"{where}: uniform_ms", found.get("uniform_ms")),
         _numbers(f"{where}: measured_ms", found.get("measured_ms")),
         check_float(f"{where}: dense_ms", found.get("dense_ms", 0.0), 0.0),
+        _numbers(f"{where}: hiding_ms", found.get("hiding_ms")),
         _numbers(f"{where}: fixed_ms", found.get("fixed_ms")),
         check_float(f"{where}: plan_share", found.get("plan_share", 0.0), 0.0),
         _texts(f"{where}: lacking", found.get("lacking", [])),

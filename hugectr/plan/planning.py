@@ -17,7 +17,7 @@ from hugectr.plan.placements import PlacementPlan, TablePlacement
 from hugectr.plan.search import Search, limits_of, rooms_of
 from hugectr.plan.table_cost import Array, Cost
 from hugectr.plan.table_load import KINDS, TableLoad
-from hugectr.plan.whole_step import PHASES
+from hugectr.plan.whole_step import PHASES, TRAVEL
 
 
 def plan_placements(
@@ -91,7 +91,12 @@ def describe(model: CostModel, tables: list[TableLoad], chosen: Sequence[Choice]
         job.machine.name,
         _milliseconds(total),
         uniform,
-        dense_ms=round(1e3 * job.dense, 6),
+        dense_ms=round(1e3 * job.dense.whole, 6),
+        hiding_ms={
+            phase: round(1e3 * seconds, 6)
+            for phase, seconds in zip(TRAVEL, job.hiding, strict=True)
+            if seconds
+        },
         fixed_ms=_milliseconds(fixed),
         plan_share=job.machine.beside,
         lacking=tuple(lacking),

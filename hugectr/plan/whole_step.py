@@ -12,8 +12,17 @@ PHASES = ("plan", "gather", "send vectors", "send gradients", "update", "move ro
 #: Of the phases, those beside the step: a next batch is planned, and its rows are moved.
 BESIDE = ("plan", "move rows")
 
+#: Of the others, those that dense work hides which does not wait for them.
+TRAVEL = ("send vectors", "send gradients")
+
 #: Of one plan, or of several.
 Times = float | npt.NDArray[np.float64]
+
+
+def hidden(vectors: Times, gradients: Times, hiding: tuple[float, float]) -> Times:
+    """Of the phases of ``TRAVEL``, what dense work hides that takes so long beside each."""
+    before, behind = hiding
+    return np.minimum(vectors, before) + np.minimum(gradients, behind)
 
 
 def whole_step(
@@ -26,7 +35,7 @@ def whole_step(
     beside : float or array
         Phases of ``BESIDE``.
     rest : float or array
-        The other phases, of tables.
+        The other phases, of tables, without what is ``hidden``.
     fixed : float
         What of ``beside`` there is wherever tables lie: launches and waits, which take nothing from
         the step.

@@ -60,7 +60,10 @@ class _Look:
     """What the thread has: not the watch, which would never go."""
 
     def __init__(
-        self, store: dist.Store, stop: threading.Event, heard: weakref.WeakMethod[Callable]
+        self,
+        store: dist.Store,
+        stop: threading.Event,
+        heard: weakref.WeakMethod[Callable[[str], None]],
     ) -> None:
         self._store, self._stop, self._heard = store, stop, heard
 

@@ -28,11 +28,11 @@ bool takes_one_run(const EmbeddingGradient& op) {
   return op.sorted_buckets.size() > 12 * op.sums.shape[0];
 }
 
-// Of so many runs, long ones and medium ones are listed by a kernel of their own (some 5 us), so that
-// they are summed beside the short ones, whose last blocks would wait for them. Where a run has
-// hardly more than one occurrence there is nothing to list, and the launches cost 4 to 7 %; of more
-// runs the last blocks are a small part, and sums of medium ones, which are written and read again,
-// cost 2 to 8 %.
+// Of so many runs, long ones and medium ones are listed by a kernel of their own (some 5 us), so
+// that they are summed beside the short ones, whose last blocks would wait for them. Where a run
+// has hardly more than one occurrence there is nothing to list, and the launches cost 4 to 7 %; of
+// more runs the last blocks are a small part, and sums of medium ones, which are written and read
+// again, cost 2 to 8 %.
 constexpr std::size_t kManyRuns = std::size_t{1} << 16, kMostRuns = std::size_t{1} << 20;
 constexpr std::size_t kFewOccurrences = 2;
 

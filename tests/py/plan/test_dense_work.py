@@ -10,7 +10,7 @@ import pytest
 
 import hugectr
 from hugectr.data import from_arrays
-from hugectr.plan.dense_work import KernelWork, OpWork, dense_seconds
+from hugectr.plan.dense_work import DenseTime, KernelWork, OpWork, dense_time
 from hugectr.plan.machine import read_machine
 
 BATCH, SLOTS, D, WIDTH, RANK = 128, 6, 16, 40, 8
@@ -126,5 +126,23 @@ def test_a_kernel_takes_the_longer_of_bytes_and_product():
     # Without a rate of tiles they are products as all others.
     assert small.seconds(replace(H200, tile_flops=0.0), "16") < launch + 1e-6
     one = OpWork("op", "layer", True, (passing, many))
-    assert dense_seconds([one], H200) > one.seconds(H200) > 2 * launch
-    assert dense_seconds([], H200) == 0
+    assert dense_time([one], H200).whole > one.seconds(H200) > 2 * launch
+    assert dense_time([], H200) == DenseTime()
+
+
+def test_what_lies_beside_vectors_and_gradients():
+    """Layers that need no vectors, forward and backward; sums and updates of dense weights."""
+    kernel = (KernelWork(1 << 20),)
+    ops = [
+        OpWork(op, layer, True, kernel)
+        for op, layer in (
+            ("linear_fwd", "bottom"), ("linear_fwd", "top"), ("linear_bwd", "top"),
+            ("linear_bwd", "bottom"), ("all_reduce", "wgrad 0"), ("dense_update", "params"),
+        )
+    ]  # fmt: skip
+    one = ops[0].seconds(H200)
+    found = dense_time(ops, H200, apart={"dense", "bottom"})
+    np.testing.assert_allclose([found.before_vectors, found.behind_gradients], [one, 3 * one])
+    found = dense_time(ops, H200)
+    np.testing.assert_allclose([found.before_vectors, found.behind_gradients], [0, 2 * one])
+    assert found.whole == dense_time(ops, H200, apart={"bottom"}).whole

@@ -27,6 +27,7 @@ import hugectr
 from hugectr.model.placing import predict
 from hugectr.plan import PlacementPlan
 from hugectr.plan.cost import CostModel
+from hugectr.plan.dense_work import DenseTime
 from hugectr.plan.job import Choice, Job, asks, choices_of
 from hugectr.plan.machine import read_machine
 from hugectr.plan.picture import plan_page
@@ -35,7 +36,7 @@ from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.planning import plan_placements
 from hugectr.plan.search import Search
 from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad
-from hugectr.plan.whole_step import PHASES
+from hugectr.plan.whole_step import PHASES, hidden
 
 
 def random_loads(rng: np.random.Generator, count: int) -> list[TableLoad]:
@@ -64,13 +65,17 @@ def random_loads(rng: np.random.Generator, count: int) -> list[TableLoad]:
 
 def printed_step(model: CostModel, seconds: np.ndarray, asked: np.ndarray) -> np.ndarray:
     """Whole steps by the line of docs/placement.md, of phases (..., phases, 2 devices): all but
-    plan and moves, and of what these move a share; or plan and moves, where they are longer."""
+    plan and moves, without what of vectors and gradients is hidden on its way, and of what these
+    move a share; or plan and moves, where they are longer."""
     asking = (model.fixed(True) - model.fixed(False))[0, 0] * asked
     phases = (seconds + model.fixed(False)).max(axis=-1)
     fixed = model.fixed(False)[[0, 5], 0].sum() + asking
     beside, rest = phases[..., 0] + phases[..., 5] + asking, phases[..., 1:5].sum(axis=-1)
     moved = model.job.machine.beside * (beside - fixed)
-    return np.maximum(beside, rest + model.job.dense + moved)
+    before, behind = model.job.dense.before_vectors, model.job.dense.behind_gradients
+    share = model.job.machine.hides
+    hidden = np.minimum(phases[..., 2], share * before) + np.minimum(phases[..., 3], share * behind)
+    return np.maximum(beside, rest - hidden + model.job.dense.whole + moved)
 
 
 def brute_force(model: CostModel, loads: list[TableLoad]) -> float:
@@ -84,7 +89,11 @@ def brute_force(model: CostModel, loads: list[TableLoad]) -> float:
     return float(printed_step(model, sums, asked).min())
 
 
-@pytest.mark.parametrize("dense", [0.0, 2e-4, 1e-2])
+@pytest.mark.parametrize(
+    "dense",
+    [DenseTime(), DenseTime(2e-4, 2e-5, 5e-5), DenseTime(1e-2), DenseTime(1e-2, 1e-3, 2e-3)],
+    ids=["none", "small", "large", "large, hides all"],
+)
 @pytest.mark.parametrize("machine", ["h100", "h200", "cpu"])
 @pytest.mark.parametrize("seed", range(8))
 def test_near_brute_force_on_small_cases(seed, machine, dense):
@@ -99,7 +108,8 @@ def test_near_brute_force_on_small_cases(seed, machine, dense):
     seconds = np.sum([model.cost(t, c).seconds for t, c in both], axis=0)
     found = float(printed_step(model, seconds, np.array(any(asks(t, c) for t, c in both))))
     # Beyond what there is wherever tables lie, which would hide what is lost.
-    least = dense + model.fixed(False)[1:5, 0].sum()
+    wherever = model.fixed(False)[:, 0]
+    least = dense.whole + wherever[1:5].sum() - hidden(*wherever[2:4], job.hiding)
     assert found - least <= 1.03 * (brute_force(model, loads) - least)
     plan = plan_placements(job, loads)
     np.testing.assert_allclose(plan.training_ms, 1e3 * found, rtol=1e-5, atol=1e-5)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hugectr.plan.dense_work import DenseTime
 from hugectr.plan.job import Job
 from hugectr.plan.machine import read_machine
 from hugectr.plan.placements import PlacementPlan
@@ -83,8 +84,8 @@ def test_tables_of_mlperf(devices, least):
 
 #: Milliseconds on two H200 (benchmarks/results/2026-11-27-h200x4-planned.json, and what it lacks of
 #: 2026-11-27-h200x2-planned.json), by the placement of all tables, and of the plan; first the
-#: predicted dense network. Not here are MLPerf's tables on one device each, which were dealt
-#: otherwise than a prediction deals them.
+#: predicted dense network, which hid nothing of what travels at that time. Not here are MLPerf's
+#: tables on one device each, which were dealt otherwise than a prediction deals them.
 MEASURED = {
     "equal": (
         0.4096,
@@ -131,7 +132,7 @@ def test_recorded_steps_of_two_gpus(case):
     """Five constants were chosen by these: it holds that the model goes on saying them."""
     dense, measured, planned = MEASURED[case]
     batch = 16384 if case in ("mlperf", "dcnv2") else 32768
-    job = Job(2, batch, read_machine("h200"), "bfloat16", dense=1e-3 * dense)
+    job = Job(2, batch, read_machine("h200"), "bfloat16", dense=DenseTime(1e-3 * dense))
     plan = plan_placements(job, measured_tables(case, batch))
     found = {kind: round(plan.uniform_ms[kind] / ms, 3) for kind, ms in measured.items()}
     if planned is not None:
