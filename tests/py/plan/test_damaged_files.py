@@ -34,6 +34,7 @@ PLAN: dict[str, Any] = {
     "uniform_ms": {"one_device": 2.0},
     "measured_ms": {"x": 1},
     "dense_ms": 0.5,
+    "hiding_ms": {"send vectors": 0.25},
     "fixed_ms": {"lookup": 0.1},
     "plan_share": 0.2,
     "tables": [

@@ -263,6 +263,28 @@ def test_a_plan_is_a_file_that_can_be_edited(rng, tmp_path):
     assert said in str(replace(plan, dense_ms=2.0))
 
 
+def test_what_hides_is_said_and_kept(rng):
+    """A plan's text and page say it, and a file goes on predicting the same."""
+    dense = DenseTime(2e-3, 3e-5, 6e-5)
+    job = Job(4, 65536, read_machine("h200"), "bfloat16", dense=dense)
+    plan = plan_placements(job, random_loads(rng, 4))
+    assert plan.hiding_ms == {"send vectors": 0.03, "send gradients": 0.06}
+    assert 0 < plan.hidden_ms <= 0.09 + 1e-9
+    without = replace(plan, hiding_ms={})
+    np.testing.assert_allclose(plan.training_ms, without.training_ms - plan.hidden_ms, rtol=1e-6)
+    said = f"{plan.hidden_ms:.3f}"
+    assert f"hides {said} ms of what travels" in str(plan)
+    assert f"<td>-{said}</td>" in plan_page(plan)
+    assert "of what travels" not in str(without) + plan_page(without)
+    again = plan_of_json(json.loads(json.dumps(plan.to_json())), "plan.json")
+    assert again == plan
+    assert again.training_ms == plan.training_ms
+    # Devices that share their cores hide nothing, nor does one device.
+    on_cpu = Job(2, 8192, read_machine("cpu"), dense=dense)
+    alone = Job(1, 8192, read_machine("h200"), dense=dense)
+    assert on_cpu.hiding == alone.hiding == (0.0, 0.0)
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
