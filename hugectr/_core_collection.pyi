@@ -227,8 +227,11 @@ class TableExchange:
         came: list[Memory],
         stream: int = 0,
         held: Any = None,
+        ahead: tuple[SharedBatch, Memory, Memory, int, Any] | None = None,
     ) -> None:
-        """``out``: what ``TableSharing.sum_gradients`` has made."""
+        """``out``: what ``TableSharing.sum_gradients`` has made. ``ahead``: a batch whose keys
+        travel along and are planned; those that go out and those that come (n) int64, the stream by
+        which they are there, and what is kept until the batch is released."""
     def is_under_way(self) -> bool:
         """Whether a call has not been settled."""
     def settle(self, stream: int = 0) -> None:

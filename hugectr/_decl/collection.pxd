@@ -133,8 +133,14 @@ cdef extern from "core/cpp/embedding/collection/table_exchange.hpp" namespace "h
     cdef cppclass CppMessages "hugectr::TableExchange::Messages":
         vector[CppTensorRef] out, came
 
+    cdef cppclass CppKeysAhead "hugectr::TableExchange::KeysAhead":
+        CppSharedBatch* batch
+        CppTensorRef out, came
+        uintptr_t stream
+
     cdef cppclass CppTableExchange "hugectr::TableExchange":
         CppTableExchange(CppTableSharing&, CppSharedCommunicator&) except +translate_error
         void give(const CppSharedBatch&, CppMessages, uintptr_t) except +translate_error
-        void accumulate(const CppSharedBatch&, CppMessages, uintptr_t) except +translate_error
+        void accumulate(const CppSharedBatch&, CppMessages, uintptr_t,
+                        CppKeysAhead) except +translate_error
         void settle(uintptr_t) except +translate_error

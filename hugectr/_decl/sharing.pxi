@@ -186,6 +186,8 @@ cdef class TableExchange:
     cdef SharedCommunicator _communicator
     cdef readonly object _turn
     cdef object _held  # what the thread reads and writes, until settle()
+    cdef SharedBatch _planned  # a batch ahead whose keys travel
+    cdef object _read  # what it reads until it is released
 
     def __cinit__(self, TableSharing sharing not None, SharedCommunicator communicator not None):
         self._it = NULL
@@ -215,11 +217,19 @@ cdef class TableExchange:
             self._it.give(batch._it, move(messages), stream)
 
     def accumulate(self, SharedBatch batch not None, list out, list came, uintptr_t stream=0,
-                   held=None):
+                   held=None, ahead=None):
         cdef CppMessages messages = self._messages(out, came)
+        cdef CppKeysAhead keys
+        keys.batch = NULL
+        if ahead is not None:
+            planned, keys_out, keys_came, keys.stream, self._read = ahead
+            self._planned = planned
+            keys.batch = &self._planned._it
+            keys.out = self._sharing._tables._ref(keys_out)
+            keys.came = self._sharing._tables._ref(keys_came)
         self._held = batch, held
         with nogil:
-            self._it.accumulate(batch._it, move(messages), stream)
+            self._it.accumulate(batch._it, move(messages), stream, keys)
 
     def is_under_way(self):
         return self._held is not None
@@ -230,3 +240,6 @@ cdef class TableExchange:
                 self._it.settle(stream)
         finally:
             self._held = None
+            if self._planned is not None and self._planned._it.token != 0:
+                self._sharing._tables._hold(self._planned._it.token, self._read)
+            self._planned = self._read = None

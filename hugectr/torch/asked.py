@@ -103,3 +103,24 @@ class Ahead:
             raise another(self.failure)
         assert self.asked is not None
         return self.asked
+
+
+@dataclass
+class Along:
+    """A batch ahead whose keys travel along with another call.
+
+    Parameters
+    ----------
+    ahead : Ahead
+    asked : Asked
+        Its keys: room for those that come.
+    out : Tensor, (n,) int64
+        Keys that go out.
+    stream : int
+        By which they are there.
+    """
+
+    ahead: Ahead
+    asked: Asked
+    out: torch.Tensor
+    stream: int

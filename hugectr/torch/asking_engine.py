@@ -5,14 +5,10 @@ A lookup sends every owner the distinct keys of this process's batch that it own
 is known when the device has found them, and each process hears it of all: a batch that is looked up
 ahead begins with the first and hears of others in the backward that comes next, or at the end of
 its step. So nobody waits for a device that has nothing to do meanwhile.
-
-Before anything travels that could be waited for, the processes tell each other that they are in the
-same call and that nothing went wrong so far: the error of one is raised by all.
 """
 
 from __future__ import annotations
 
-import secrets
 import struct
 import weakref
 from collections.abc import Callable
@@ -23,10 +19,9 @@ import torch
 
 from hugectr import _core
 from hugectr.base.errors import CommError, InvalidArgument
-from hugectr.processes.agreement import from_root
-from hugectr.torch.asked import Ahead, Asked, another, kept
+from hugectr.torch.agreeing_engine import AgreeingEngine
+from hugectr.torch.asked import Ahead, Along, Asked, another, kept
 from hugectr.torch.channels import DeviceChannels, channel_of
-from hugectr.torch.engine import Engine
 from hugectr.torch.exchange_beside import ExchangeBeside, ThreadChannel, is_beside
 from hugectr.torch.table_memory import TableKeys, memory_of
 from hugectr.torch.torch_group import TorchGroup, carry, let_go_at_exit
@@ -42,7 +37,7 @@ _KEYS = "the keys of a batch"
 _WAYS = ("plan", "look up")
 
 
-class AskingEngine(Engine):
+class AskingEngine(AgreeingEngine):
     """The engine of one of several processes.
 
     Parameters
@@ -65,9 +60,7 @@ class AskingEngine(Engine):
         placements: list[str],
         group: TorchGroup,
     ) -> None:
-        super().__init__(tables, device, seed or from_root(group, lambda: secrets.randbits(63) | 1))
-        self.group = self._processes = group
-        self._rank, self._size = group.rank, group.size
+        super().__init__(tables, device, seed, group)
         self._sharing = _core.TableSharing(self.core, placements, self._rank, self._size)
         self._mean = [table["combiner"] == "mean" for table in tables]
         self._asked: dict[int, Asked] = {}
@@ -92,6 +85,10 @@ class AskingEngine(Engine):
             channel = channel_of(ThreadChannel, group, device, self._sharing)
             self._thread = ExchangeBeside(self._sharing, channel, group)
             weakref.finalize(self, _end_thread, self._thread)  # before what the core then ends
+            # So nobody waits for a plan: it begins a step before its vectors leave with a step. Of
+            # tables over tiers the device has the rows of each batch ahead.
+            if not any("memory_device" in table for table in tables):
+                self.batches_ahead = 2
         let_go_at_exit(self, "_exchange", "_ahead", "_thread")
 
     @property
@@ -108,10 +105,6 @@ class AskingEngine(Engine):
         """Until what was left to a thread has been submitted; raises what went wrong there."""
         if self._thread is not None:
             self._thread.settle()
-
-    def call(self, name: str) -> AbstractContextManager[None]:
-        """All that is said to others meanwhile belongs to a call of this name."""
-        return self._processes.call(name)
 
     def owners(self, table: int, keys: Any) -> Any:
         """The process of each key (n) int64 on the host; this one where all have all rows."""
@@ -172,13 +165,17 @@ class AskingEngine(Engine):
 
     def _plan_of(self, found: Asked, *, beside: bool = False) -> Asked:
         """The same of a batch whose keys have come or are about to; ``beside``: see ``plan``."""
-        self._batches += 1
-        found.number = self._batches
+        self._count(found)
         try:
             self._sharing.plan(found.shared, memory_of(found.keys), self.stream(), found, beside)
         except Exception as error:
             found.failure = kept(error)
         return found
+
+    def _count(self, found: Asked) -> None:
+        """From now on all processes know the batch by a number."""
+        self._batches += 1
+        found.number = self._batches
 
     def hear_ahead(self) -> None:
         """Hears what others ask of the batch ahead, if there is one. Collective."""
@@ -197,8 +194,7 @@ class AskingEngine(Engine):
                 self._is_planned(ahead, self._planned(ahead.result))
             except Exception as error:  # on all processes
                 ahead.refused = kept(error)
-        if ahead.ended:
-            self._release(ahead.number)
+        self._end_if_over(ahead)
 
     def _is_planned(self, ahead: Ahead, asked: Asked) -> None:
         """From now on the batch ahead is one of those that all processes know of."""
@@ -220,16 +216,27 @@ class AskingEngine(Engine):
             ahead.failure = kept(error)
             return b""
 
-    def _heard_along(self, every: list[bytes]) -> None:
-        """Goes on with the batch ahead where all have said what they ask of each other."""
+    def _answers(self, every: list[bytes]) -> Along | None:
+        """The batch ahead with what owners are asked for, where all have said that along."""
         if not all(every):
-            return
+            return None
         ahead, self._begun = self._begun, None
         assert ahead is not None
-        found = [self._counted.unpack(each) for each in every]
         with self._beside(after=False):
-            asked = self._answered(ahead.result(), found)
-            self._is_planned(ahead, self._plan_of(asked, beside=True))
+            asked = ahead.result()
+            out = self._answered(asked, [self._counted.unpack(each) for each in every])
+            return Along(ahead, asked, out, self.stream())
+
+    def _plan_answered(self, along: Along | None) -> None:
+        """Begins the plan of a batch ahead that all have answered, by calls of its own."""
+        if along is None:
+            return
+        with self._beside(after=False):
+            self._exchange_keys(along.out, along.asked)
+            self._is_planned(along.ahead, self._plan_of(along.asked, beside=True))
+        self._end_if_over(along.ahead)
+
+    def _end_if_over(self, ahead: Ahead) -> None:
         if ahead.ended:
             self._release(ahead.number)
 
@@ -305,10 +312,14 @@ class AskingEngine(Engine):
                 + ", ".join(f"process {r} to {_WAYS[each[0]]}" for r, each in enumerate(found))
                 + ". All must be in training, with gradients and tables not frozen, or none"
             )
-        return self._answered(asked, found)
+        self._exchange_keys(self._answered(asked, found), asked)
+        return asked
 
-    def _answered(self, asked: Asked, found: list[tuple[int, ...]]) -> Asked:
-        """Sends the keys of a batch to their owners, of which all have said how many they want."""
+    def _answered(self, asked: Asked, found: list[tuple[int, ...]]) -> torch.Tensor:
+        """The keys of a batch that go to their owners, now that all have said how many they want.
+
+        ``asked.keys``: room for those that come.
+        """
         self._settle()
         self._sharing.answer(asked.shared, [n for each in found for n in each[1:]])
         sent, taken = self._sharing.keys(asked.shared)
@@ -319,8 +330,11 @@ class AskingEngine(Engine):
                 asked.shared, memory_of(asked.keys), memory_of(keys), self.stream()
             )
         asked.keys = asked.keys.new_empty(sum(taken))
-        carry(self._ahead, keys, asked.keys, sent, taken)
-        return asked
+        return keys
+
+    def _exchange_keys(self, out: torch.Tensor, asked: Asked) -> None:
+        """Sends keys to their owners, and takes those that this process is asked for."""
+        carry(self._ahead, out, asked.keys, *self._sharing.keys(asked.shared))
 
     def _request(self, batch: TableKeys, *, beside: bool = False) -> Asked:
         """What this process asks for; ``beside``: submitted by a thread of the core's."""
@@ -332,35 +346,6 @@ class AskingEngine(Engine):
         held = batch, distinct, room
         shared = self._sharing.ask(*memory, self.stream(), beside, held)
         return Asked(shared, [room, *batch.offsets()], distinct, batch)
-
-    def _jointly(
-        self, work: Callable[[], T], say: Callable[[T], bytes] = lambda _: b""
-    ) -> tuple[T, list[bytes]]:
-        """The result of this process, and what all say of theirs; its failure, on all."""
-        failure: Exception | None = None
-        said = b""
-        results: list[T] = []
-        try:
-            results.append(work())
-            said = say(results[0])
-        except Exception as error:
-            failure = error
-        except BaseException:
-            self._interrupted()
-            raise
-        try:
-            every = self._processes.agree(said, failure)  # raises the failure
-        finally:
-            failure = None  # its traceback has this frame: they would keep each other alive
-        return results[0], every
-
-    def _interrupted(self) -> None:
-        """The others must not wait for this process."""
-        self._processes.abort(f"process {self._rank} was interrupted")
-
-    def _agreed(self, name: str, work: Callable[[], T]) -> T:
-        with self.call(name):
-            return self._jointly(work)[0]
 
     def _known(self, token: int) -> int:
         """The number that all processes know a batch by; 0: it was released."""

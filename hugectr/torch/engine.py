@@ -83,6 +83,8 @@ class Engine:
 
     #: The processes that the tables are spread over.
     group: ProcessGroup
+    #: How many batches ahead keys are looked up by who goes on as fast as it can (``pipeline``).
+    batches_ahead = 1
 
     def __init__(self, tables: list[TableParams], device: torch.device, seed: int) -> None:
         #: Batches, with what their forward reads.

@@ -2,17 +2,18 @@
 """What shared tables send in a step, submitted by a thread of the core's while Python goes on.
 
 Sums of gradients leave in backward and are kept by their owners while the dense part's optimizer
-steps; the vectors of the batch ahead leave as soon as rows have been updated, while the next batch
-is fetched. They go by a communicator of the core's own: torch's takes three times as long to be
-called. A collection has a thread, and all of the same processes have one communicator. What reads
-tensors of others is not among it: those may change once a call has returned.
+steps, the keys of a batch ahead along with them; the vectors of the batch ahead leave as soon as
+rows have been updated, while the next batch is fetched. They go by a communicator of the core's
+own: torch's takes three times as long to be called. A collection has a thread, and all of the same
+processes have one communicator. What reads tensors of others is not among it: those may change once
+a call has returned.
 """
 
 from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ import torch
 
 from hugectr import _core
 from hugectr.base.errors import InvalidArgument
-from hugectr.torch.asked import Asked
+from hugectr.torch.asked import Along, Asked
 from hugectr.torch.channels import is_registered
 from hugectr.torch.failure_watch import FailureWatch
 from hugectr.torch.table_memory import memory_of
@@ -151,6 +152,8 @@ class ExchangeBeside:
         self, sharing: _core.TableSharing, channel: ThreadChannel, group: TorchGroup
     ) -> None:
         channel.group.tells(group)
+        #: Makes the calls of all processes end with the reason.
+        self.abort: Callable[[str], None] = channel.communicator.abort
         self._core = _core.TableExchange(sharing, channel.communicator)
         self.is_under_way = self._core.is_under_way
         self._by = 0  #: the stream of the last call
@@ -175,12 +178,29 @@ class ExchangeBeside:
         self._core.give(asked.shared, _all(out), _all(came), self._by, held)
 
     def accumulate(
-        self, asked: Asked, out: list[torch.Tensor], came: list[torch.Tensor], stream: int
+        self,
+        asked: Asked,
+        out: list[torch.Tensor],
+        came: list[torch.Tensor],
+        stream: int,
+        along: Along | None,
     ) -> None:
-        """Sums of gradients to the owners of rows, and those that come are kept."""
+        """Sums of gradients to the owners of rows, and those that come are kept.
+
+        ``along``: a batch ahead, whose keys travel with them and are planned.
+        """
         held = asked, out, came
         self._by, self._gives = stream, False
-        self._core.accumulate(asked.shared, _all(out), _all(came), self._by, held)
+        ahead = None
+        if along is not None:
+            keys = along.asked.keys
+            # Until the plan has been made, when the stream that it came by is behind it too.
+            along.asked.held.append(along.out)
+            ahead = (
+                along.asked.shared, memory_of(along.out), memory_of(keys), along.stream,
+                along.asked,
+            )  # fmt: skip
+        self._core.accumulate(asked.shared, _all(out), _all(came), self._by, held, ahead)
 
 
 def _all(tensors: Sequence[torch.Tensor]) -> list[Memory]:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of a loader: looked up one ahead, and as many on all processes."""
+"""Batches of a loader: looked up ahead, and as many on all processes."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from itertools import islice
@@ -24,7 +25,7 @@ def pipeline(
     keys: Callable[[T], Any] = lambda batch: batch,
     stream: torch.cuda.Stream | None = None,
 ) -> Iterator[tuple[T, PlannedBatch]]:
-    """Batches with their keys looked up one ahead.
+    """Batches with their keys looked up one ahead; two, where several processes share rows on GPUs.
 
     Without a stream of its own a lookup comes after what the current stream holds, the step before
     among that. With one, batches are made on it too, and the steps on the current stream wait for
@@ -53,27 +54,29 @@ def pipeline(
         is wrong with a batch is said by its forward.
     """
     check_collection("pipeline", collection)
-    batches = iter(loader)
-    before: tuple[T, PlannedBatch, Any] | None = None
+    engine, batches = collection._engine, iter(loader)
+    ahead: deque[tuple[T, PlannedBatch, Any]] = deque()
+    ended, late = False, None
     while True:
-        with nullcontext() if stream is None else torch.cuda.stream(stream):
-            found: list[T] = []
-            late: Exception | None = None
-            try:
-                found = list(islice(batches, 1))
-                planned = [collection.prefetch(keys(each)) for each in found]
-            except Exception as error:
-                if collection._engine.group.size > 1:  # the others wait for what it has not asked
-                    raise
-                late = error
-            made = None if stream is None else stream.record_event()
-        if before is not None:
-            yield _begun(*before)
-        if late is not None:
-            raise late
-        if not found:
-            return
-        before = found[0], planned[0], made
+        while not ended and len(ahead) <= engine.batches_ahead:
+            with nullcontext() if stream is None else torch.cuda.stream(stream):
+                found: list[T] = []
+                planned: list[PlannedBatch] = []
+                try:
+                    found = list(islice(batches, 1))
+                    planned = [collection.prefetch(keys(each)) for each in found]
+                except Exception as error:
+                    if engine.group.size > 1:  # the others wait for what it has not asked
+                        raise
+                    found, late = [], error
+                made = None if stream is None else stream.record_event()
+            ended = not found
+            ahead.extend((*both, made) for both in zip(found, planned, strict=True))
+        if not ahead:
+            break
+        yield _begun(*ahead.popleft())
+    if late is not None:
+        raise late
 
 
 def _begun(batch: T, planned: PlannedBatch, made: Any) -> tuple[T, PlannedBatch]:

@@ -22,6 +22,7 @@ import torch.distributed as dist
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.asked import Asked, another
 from hugectr.torch.asking_engine import AskingEngine
+from hugectr.torch.exchange_beside import ExchangeBeside
 from hugectr.torch.table_memory import NAMES, TableKeys, TableVectors, memory_of
 from hugectr.torch.torch_group import carry
 
@@ -152,22 +153,34 @@ class SharedEngine(AskingEngine):
 
         with self.call(f"backward of batch {self._known(number)}"):
             (asked, messages, _), every = self._jointly(sums, lambda result: result[2])
-        # What the others wait for is done whatever happens here: this batch's gradients, and the
-        # batch ahead, in one order everywhere.
         if self._thread is None:
+            # What the others wait for is done whatever happens here: this batch's gradients, and
+            # the batch ahead, in one order everywhere.
             came = self._travel(messages, self._sharing.gradients(asked.shared))
             try:
                 self._sharing.accumulate(asked.shared, _memories(came), self.stream())
             finally:
-                self._heard_along(every)
+                self._plan_answered(self._answers(every))
         else:
-            try:
-                self._heard_along(every)
-            finally:
-                self._thread.accumulate(asked, *messages, self.stream())
+            self._leave(self._thread, asked, messages, every)
         both = zip(self._trained, self.trainable, strict=True)  # the core forgets those of frozen
         self._trained = [(2 * before + 1 + trained) % _PRIME for before, trained in both]
         self.end_backward()
+
+    def _leave(
+        self, thread: ExchangeBeside, asked: Asked, messages: Messages, every: list[bytes]
+    ) -> None:
+        """Has a thread send sums of gradients, and the keys of the batch ahead along with them."""
+        try:
+            along = self._answers(every)
+        except BaseException as error:
+            thread.abort(f"process {self._rank}, the keys of a batch ahead: {error}")
+            raise
+        thread.accumulate(asked, *messages, self.stream(), along)
+        if along is not None:
+            self._count(along.asked)
+            self._is_planned(along.ahead, along.asked)
+            self._end_if_over(along.ahead)
 
     def squares(self) -> torch.Tensor:
         """(tables) float64: sums of squares of the gradients of all processes. Collective."""

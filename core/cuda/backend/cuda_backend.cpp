@@ -205,6 +205,7 @@ class CudaBackend final : public DeviceBackend {
   }
 
   void order_streams(NativeStream before, NativeStream after) override {
+    if (before.handle == after.handle && before.device == after.device) return;
     const int from = device_of_stream(before), to = device_of_stream(after);
     const cudaEvent_t event = OrderingEvents::of_this_thread(from);
     {

@@ -10,13 +10,23 @@
 namespace hugectr {
 namespace {
 
-/// Numbers that go to each process or come from it, of rows of d.
-std::vector<std::size_t> numbers_of(const ProcessRows& rows, const TableSharing::Group& group) {
+/// Numbers that go to each process or come from it, `width` a row of tables first .. end - 1.
+std::vector<std::size_t> numbers_of(const ProcessRows& rows, std::size_t first, std::size_t end,
+                                    std::size_t width) {
   std::vector<std::size_t> numbers;
-  for (const std::int64_t n : rows.of_processes(group.first, group.end)) {
-    numbers.push_back(static_cast<std::size_t>(n) * group.d);
+  for (const std::int64_t n : rows.of_processes(first, end)) {
+    numbers.push_back(static_cast<std::size_t>(n) * width);
   }
   return numbers;
+}
+
+CollectiveCall all_to_all(const TensorRef& out, std::vector<std::size_t> sent,
+                          const TensorRef& came, std::vector<std::size_t> taken) {
+  return {.collective = "all_to_all",
+          .in = out,
+          .out = came,
+          .send_counts = std::move(sent),
+          .receive_counts = std::move(taken)};
 }
 
 }  // namespace
@@ -62,13 +72,15 @@ void TableExchange::begin(std::uintptr_t stream,
 }
 
 void TableExchange::carry(const Messages& messages, const ProcessRows& sent,
-                          const ProcessRows& taken, Place& place) {
-  Communicator& communicator = place.wait();
+                          const ProcessRows& taken, std::vector<CollectiveCall> more,
+                          Place& place) {
   const std::vector<TableSharing::Group> groups = sharing_.groups();
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    communicator.all_to_all(messages.out[g], numbers_of(sent, groups[g]), messages.came[g],
-                            numbers_of(taken, groups[g]), compute_);
+    const auto [d, first, end] = groups[g];
+    more.push_back(all_to_all(messages.out[g], numbers_of(sent, first, end, d), messages.came[g],
+                              numbers_of(taken, first, end, d)));
   }
+  place.wait().together(more, compute_);
   // There calls are made when their stream comes to them: those of others must find them made.
   if (compute_.device().type == DeviceType::Cpu) compute_.synchronize();
   place.pass();
@@ -78,16 +90,33 @@ void TableExchange::give(const SharedBatch& batch, Messages messages, std::uintp
   begin(stream, [this, &batch, messages = std::move(messages)](std::uintptr_t own, Place& place) {
     const SettledOnError settled(compute_);
     sharing_.give(batch, messages.out, own);
-    carry(messages, batch.returned, batch.asked, place);
+    carry(messages, batch.returned, batch.asked, {}, place);
   });
 }
 
-void TableExchange::accumulate(const SharedBatch& batch, Messages messages, std::uintptr_t stream) {
-  begin(stream, [this, &batch, messages = std::move(messages)](std::uintptr_t own, Place& place) {
-    const SettledOnError settled(compute_);
-    carry(messages, batch.wanted, batch.given, place);
-    sharing_.accumulate(batch, messages.came, own);
-  });
+void TableExchange::accumulate(const SharedBatch& batch, Messages messages, std::uintptr_t stream,
+                               KeysAhead ahead) {
+  if (ahead.batch != nullptr) follow_caller(compute_, ahead.stream);
+  begin(stream,
+        [this, &batch, messages = std::move(messages), ahead](std::uintptr_t own, Place& place) {
+          const SettledOnError settled(compute_);
+          std::vector<CollectiveCall> keys;
+          if (ahead.batch != nullptr) {
+            const auto numbers = [](const ProcessRows& rows) {
+              return numbers_of(rows, 0, rows.tables(), 1);
+            };
+            keys.push_back(all_to_all(ahead.out, numbers(ahead.batch->wanted), ahead.came,
+                                      numbers(ahead.batch->given)));
+          }
+          carry(messages, batch.wanted, batch.given, std::move(keys), place);
+          sharing_.accumulate(batch, messages.came, own);
+          if (ahead.batch == nullptr) return;
+          try {
+            sharing_.plan_arrived(*ahead.batch, ahead.came, true);
+          } catch (const std::exception&) {  // the others are told in its forward
+            ahead.batch->failure = std::current_exception();
+          }
+        });
 }
 
 void TableExchange::settle(std::uintptr_t stream) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -30,6 +31,7 @@ struct SharedBatch {
   ProcessRows given;                 ///< rows whose keys and gradients come in
   ProcessRows returned;              ///< rows that go out
   TableCollection::Token token = 0;  ///< of the keys that came; 0: they are not planned
+  std::exception_ptr failure;        ///< why they are not
 };
 
 /// Tables whose rows are spread over the processes of a job, each with a TableCollection of its own
@@ -100,8 +102,10 @@ class HCTR_API TableSharing {
   /// keys (sum of batch.given) int64 as they came. Begins the plan as
   /// TableCollection::begin() does: give() waits for it, and throws what is wrong with the keys.
   void plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream, bool beside = false);
+  /// The same of keys that come by the compute stream and stay until the batch is released.
+  void plan_arrived(SharedBatch& batch, const TensorRef& keys, bool beside);
   /// Waits until the keys that came are planned; throws what is wrong with them.
-  void check(const SharedBatch& batch) { tables_.check(batch.token); }
+  void check(const SharedBatch& batch);
   /// Has the memory there that give() of a batch needs, and accumulate() where that is to come.
   void make_room(const SharedBatch& batch, TensorScalarType type, bool gradients);
   /// out: of each group (sum of batch.returned, d), float32, float16 or bfloat16.

@@ -103,6 +103,20 @@ void TableSharing::plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_
   batch.token = tables_.begin(tables, stream, {}, beside);
 }
 
+void TableSharing::plan_arrived(SharedBatch& batch, const TensorRef& keys, bool beside) {
+  Stream& plan = gpu_.plan_stream();
+  const SettledOnError settled(plan);
+  // Not of the caller's order, which is neither waited for nor has to wait.
+  const auto own = reinterpret_cast<std::uintptr_t>(plan.native());
+  follow_caller(plan, reinterpret_cast<std::uintptr_t>(gpu_.compute_stream().native()));
+  batch.token = tables_.begin(by_table(batch, keys), own, {}, beside);
+}
+
+void TableSharing::check(const SharedBatch& batch) {
+  if (batch.failure) std::rethrow_exception(batch.failure);
+  tables_.check(batch.token);
+}
+
 std::vector<TensorRef> TableSharing::given_vectors(const SharedBatch& batch,
                                                    TensorScalarType type) {
   std::size_t numbers = 0;
@@ -165,6 +179,7 @@ void TableSharing::send(const SharedBatch& batch, std::span<const TensorRef> vec
 
 void TableSharing::give(const SharedBatch& batch, std::span<const TensorRef> out,
                         std::uintptr_t stream) {
+  if (batch.failure) std::rethrow_exception(batch.failure);
   const std::vector<TensorRef> vectors = given_vectors(batch, out.front().dtype);
   const SettledOnError settled(gpu_.compute_stream());
   tables_.forward(batch.token, vectors, stream);
