@@ -8,19 +8,21 @@ import random
 import pytest
 import torch
 import torch.distributed as dist
-from process_jobs import generator, run_job
+from process_jobs import generator, job_device, run_job
 from test_process_ahead import (
     ahead_and_not,
     assert_equal,
     batch_of,
     collection_of,
     contents,
+    refused_ahead,
     train,
 )
 from test_process_errors import backward_fails_on_one, refused
 from test_process_kinds import all_kinds
 
 import hugectr
+import hugectr.torch as ht
 from hugectr import _core
 from hugectr.torch.exchange_beside import is_beside
 
@@ -201,6 +203,95 @@ def test_ahead(tmp_path):
 
 def test_no_room(tmp_path):
     run_job(backward_fails_on_one, tmp_path, what="make_room")
+
+
+def two_ahead(folder):
+    """A loop that goes on as fast as it can waits for no plan: each begins a step before its own.
+
+    So a step asks for what was planned in the step before, and its vectors come with it.
+    """
+    random = generator(17 + dist.get_rank())
+    ahead, plain = collection_of(), collection_of()
+    steps, other_steps = ahead.optimizer(lr=0.1), plain.optimizer(lr=0.1)
+    engine = ahead._engine
+    batches = [batch_of(random, 4 + dist.get_rank(), most=500) for _ in range(9)]
+    due, came = [], 0
+    for number, (batch, planned) in enumerate(ht.pipeline(batches, ahead)):
+        own = engine._asked.get(int(planned.token.item()))
+        came += own is not None and own.came is not None
+        assert torch.equal(train(ahead, steps, planned), train(plain, other_steps, batch))
+        due.append(len(engine._due))
+        assert number == 0 or engine._begun is None
+    assert came == len(batches) - 1
+    assert due == [2] * 7 + [1, 0]
+    assert_equal(contents(ahead), contents(plain))
+
+
+def test_two_ahead(tmp_path):
+    run_job(two_ahead, tmp_path)
+
+
+def tables_over_tiers(folder):
+    """The device has the rows of each batch ahead: of one, where it is a part of the memory.
+
+    A plan that can not begin behind gradients is said by the forward of its batch, on all.
+    """
+    adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+    memory = hugectr.Memory(device="1MB", host="4MB")
+    tables = [ht.TableConfig("a", 4, placement="by_key", memory=memory)]
+    bag = ht.EmbeddingBagCollection(tables, adam, device=job_device(), seed=5)
+    assert bag._engine._thread is not None
+    assert bag._engine.batches_ahead == 1
+    rows = bag.optimizer(lr=0.1)
+    batch = {"a": torch.tensor([[1], [2 + dist.get_rank()]])}
+    held = []
+    while len(held) < 7:
+        held.append(bag.prefetch(batch))
+        bag(batch).values().sum().backward()
+        rows.step()
+    late = bag.prefetch(batch)
+    vectors = bag(held[0]).values()
+    held.append(bag.prefetch(batch))
+    vectors.sum().backward()
+    rows.step()
+    refused("8 batches whose rows are held", hugectr.InvalidArgument, bag, held[-1])
+    del vectors, late, held[1:]
+    assert torch.isfinite(train(bag, rows, batch)).all()
+
+
+def test_tables_over_tiers(tmp_path):
+    run_job(tables_over_tiers, tmp_path)
+
+
+def test_what_is_wrong_is_said_by_forward(tmp_path):
+    run_job(refused_ahead, tmp_path)
+
+
+def keys_without_room(folder):
+    """Who has no memory for keys that come along with gradients says so; nobody waits for it."""
+    bag, random = collection_of(), generator(5 + dist.get_rank())
+    rows = bag.optimizer(lr=0.1)
+    train(bag, rows, batch_of(random, 4))
+    planned = bag.prefetch(batch_of(random, 4))
+    vectors = bag(batch_of(random, 4)).values()
+    second = bag.prefetch(batch_of(random, 4))
+    engine = bag._engine
+    if dist.get_rank() == 1:
+
+        def fails(*arguments):
+            raise hugectr.OutOfMemory("no memory for keys")
+
+        engine._answered = fails
+        refused("no memory for keys", hugectr.OutOfMemory, vectors.sum().backward)
+    else:
+        vectors.sum().backward()
+        refused("process 1, .*no memory for keys", hugectr.CommError, rows.step)
+    refused("no memory for keys", hugectr.CommError, bag, planned)
+    del second
+
+
+def test_keys_without_room(tmp_path):
+    run_job(keys_without_room, tmp_path)
 
 
 def unlike_settings(folder):

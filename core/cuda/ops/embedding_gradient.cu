@@ -33,12 +33,12 @@ bool takes_one_run(const EmbeddingGradient& op) {
 // has hardly more than one occurrence there is nothing to list, and the launches cost 4 to 7 %; of
 // more runs the last blocks are a small part, and sums of medium ones, which are written and read
 // again, cost 2 to 8 %.
-constexpr std::size_t kManyRuns = std::size_t{1} << 16, kMostRuns = std::size_t{1} << 20;
+constexpr std::size_t kFewestListed = std::size_t{1} << 16, kMostListed = std::size_t{1} << 20;
 constexpr std::size_t kFewOccurrences = 2;
 
 bool lists_first(const EmbeddingGradient& op) {
   const std::size_t runs = op.sums.shape[0], occurrences = op.sorted_buckets.size();
-  return runs >= kManyRuns && runs <= kMostRuns && occurrences > kFewOccurrences * runs &&
+  return runs >= kFewestListed && runs <= kMostListed && occurrences > kFewOccurrences * runs &&
          !takes_one_run(op);
 }
 

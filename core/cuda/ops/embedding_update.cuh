@@ -134,7 +134,7 @@ inline const float* unscale_of(const TensorRef& unscale) {
 
 // From so many possible runs on, long ones are listed first: their sums, which read what caches
 // hold, fill what the short ones leave of the device at their end.
-inline constexpr std::size_t kManyRuns = std::size_t{1} << 18;
+inline constexpr std::size_t kFewestListed = std::size_t{1} << 18;
 
 static __global__ void list_long_runs_kernel(Runs runs, LongRuns long_runs, const float* unscale,
                                              LongRunCounters* others) {
@@ -169,12 +169,12 @@ void update_rows(const OpContext& context, const TableUpdate<T, float>& u,
   using DeviceRule = DeviceRowRule<Rule>;
   const char* name = EmbeddingUpdate::kName;
   const dim3 block = row_block<W>(u.table.d), fold_block = row_block<W>(u.table.d, kFoldThreads<W>);
-  const bool apart = u.listed_again.counters != nullptr;
-  if (apart) {
+  const bool listed_first = u.listed_again.counters != nullptr;
+  if (listed_first) {
     launch(context, name, dim3(grid_for(u.max_runs, kThreads)), dim3(kThreads), 0,
            &list_long_runs_kernel, u.runs, u.long_runs, u.unscale, u.listed_again.counters);
   }
-  Branches branches(context, apart ? 2 : 1);
+  Branches branches(context, listed_first ? 2 : 1);
   const OpContext beside = branches.context(1);
   const auto update_long = [&] {
     if (u.max_long_runs == 0) return;
@@ -183,11 +183,11 @@ void update_rows(const OpContext& context, const TableUpdate<T, float>& u,
     launch(beside, name, dim3(grid_for(u.max_long_runs, fold_block.y)), fold_block, 0,
            &update_long_runs_kernel<W, DeviceRule>, u.long_runs, u.table, rule, u.unscale);
   };
-  if (apart) update_long();
+  if (listed_first) update_long();
   launch(context, name, dim3(grid_for(u.max_runs, block.y)), block, 0,
          &update_short_runs_kernel<W, T, DeviceRule>, u.runs, u.gradients, u.table,
-         apart ? u.listed_again : u.long_runs, rule, u.unscale);
-  if (!apart) update_long();
+         listed_first ? u.listed_again : u.long_runs, rule, u.unscale);
+  if (!listed_first) update_long();
   branches.join();
 }
 
@@ -217,8 +217,8 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
 
   ScratchParts parts;
   const LongRunMemory memory(parts, in_long_runs(op), d);
-  const bool apart = !RowWise<Rule> && memory.max_runs > 0 && max_runs >= kManyRuns;
-  const LongRunMemory again(parts, apart ? in_long_runs(op) : 0, 0);
+  const bool listed_first = !RowWise<Rule> && memory.max_runs > 0 && max_runs >= kFewestListed;
+  const LongRunMemory again(parts, listed_first ? in_long_runs(op) : 0, 0);
   const std::size_t rate_at = parts.add<float>(1);
   const std::size_t adjustment_at = parts.add<StepAdjustment>(1);
   std::size_t rows_at = 0;
@@ -232,7 +232,7 @@ void update_all(const OpContext& context, const EmbeddingUpdate& op, const Rule&
       .gradients = bucket_gradients<T>(op.sorted_buckets, op.gradient, op.scale),
       .table = table_of<Weight>(op),
       .long_runs = memory.in(scratch),
-      .listed_again = apart ? again.in(scratch) : LongRuns{},
+      .listed_again = listed_first ? again.in(scratch) : LongRuns{},
       .unscale = unscale_of(op.unscale),
       .max_runs = max_runs,
       .max_long_runs = memory.max_runs,
