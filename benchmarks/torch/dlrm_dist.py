@@ -3,11 +3,12 @@
 
 The dense part is compiled, under DDP and in bfloat16; the tables are shared by the processes
 (``--placement``). Inputs are on the GPUs and drawn from a power law (1.2); a process has
-``batch / processes`` samples. Process 0 prints one JSON line a batch: median milliseconds of
-five blocks of
+``batch / processes`` samples. Process 0 prints one JSON line a batch and ``--mode`` of
+torch.compile (``reduce-overhead``: the dense part in CUDA graphs): median milliseconds of five
+blocks of
 
 - ``dense``  the dense part on vectors that are there, with their gradients
-- ``step``, ``step_ahead``  the whole step; its keys looked up in it, or one batch ahead
+- ``step``, ``step_ahead``  the whole step; its keys looked up in it, or ahead (``pipeline``)
 - ``step_beside``  ahead, on a stream of their own (``pipeline(stream=)``)
 - ``host``  milliseconds after which the host of process 0 is done with a ``step_ahead``
 
@@ -17,6 +18,7 @@ Run: torchrun --nproc-per-node 2 benchmarks/torch/dlrm_dist.py --batch 65536 131
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -54,12 +56,12 @@ def milliseconds(work: Callable[[], object], steps: int) -> float:
 class Job:
     """Model, tables and batches of one process."""
 
-    def __init__(self, a: argparse.Namespace, batch: int) -> None:
+    def __init__(self, a: argparse.Namespace, batch: int, mode: str = "default") -> None:
         self.a, self.samples = a, batch // dist.get_world_size()
         torch.manual_seed(1)
         self.dense = Dense(a.dim, a.slots).cuda()
         self.net = DistributedDataParallel(
-            torch.compile(self.dense, mode=a.mode),
+            torch.compile(self.dense, mode=mode),
             device_ids=[torch.cuda.current_device()],
             gradient_as_bucket_view=True,
         )
@@ -138,10 +140,11 @@ def host_milliseconds(work: Callable[[], object], steps: int) -> float:
     return round((time.perf_counter() - begin) / steps * 1e3, 3)
 
 
-def measure(a: argparse.Namespace, batch: int) -> dict[str, object]:
-    """The figures of one batch size."""
-    job = Job(a, batch)
-    found: dict[str, object] = {"gpus": dist.get_world_size(), "batch": batch}
+def measure(a: argparse.Namespace, batch: int, mode: str) -> dict[str, object]:
+    """The figures of one batch size and one mode of torch.compile."""
+    torch.compiler.reset()
+    job = Job(a, batch, mode)
+    found: dict[str, object] = {"gpus": dist.get_world_size(), "batch": batch, "mode": mode}
     found["dense"] = milliseconds(job.dense_step, a.steps)
     found["step"] = milliseconds(job.whole_step, a.steps)
     found["step_ahead"] = milliseconds(job.ahead(), a.steps)
@@ -150,7 +153,7 @@ def measure(a: argparse.Namespace, batch: int) -> dict[str, object]:
     found["dense_again"] = milliseconds(job.dense_step, a.steps)
     found["rows_there"] = sum(len(job.tables.rows(f"slot{i}")) for i in range(a.slots))
     if a.trace:
-        trace(job, f"{a.trace}.{batch}.{dist.get_rank()}")
+        trace(job, f"{a.trace}.{batch}.{mode}.{dist.get_rank()}")
     return found
 
 
@@ -173,14 +176,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--placement", choices=["by_key", "by_slot"], default="by_slot")
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--mode", help="of torch.compile for the dense part")
-    parser.add_argument("--trace", help="a file, to which batch and process are added")
+    parser.add_argument("--mode", nargs="+", default=["default", "reduce-overhead"])
+    parser.add_argument("--trace", help="a file, to which batch, mode and process are added")
     a = parser.parse_args()
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl")
     try:
-        for batch in a.batch:
-            found = measure(a, batch)
+        for batch, mode in itertools.product(a.batch, a.mode):
+            found = measure(a, batch, mode)
             if dist.get_rank() == 0:
                 print(json.dumps({"placement": a.placement, **found}), flush=True)
             torch.cuda.empty_cache()
