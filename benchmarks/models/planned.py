@@ -13,8 +13,9 @@ dearest ops, each alone on the device, ``layers`` predicted and measured ones of
 dense network. ``--kernels`` adds every kernel of a step, by PyTorch's profiler where there is one:
 times a step and microseconds. ``--placements`` runs each case with all tables placed so, one after
 the other, and as planned ("auto"): also for 26 equal tables, for those of MLPerf with rows / 20 and
-for 26 slots in which few of 100 M rows come often, which are no part of the five. A case that fails says why in its line, and the others go on; one
-that would begin after ``--seconds`` is left out and says so.
+for 26 slots in which few of 100 M rows come often, which are no part of the five. A case that fails
+says why in its line, and the others go on; one that would begin after ``--seconds`` is left out and
+says so.
 """
 
 from __future__ import annotations
