@@ -173,10 +173,10 @@ class SharedEngine(AskingEngine):
         """Has a thread send sums of gradients, and the keys of the batch ahead along with them."""
         try:
             along = self._answers(every)
-        except BaseException as error:
-            thread.abort(f"process {self._rank}, the keys of a batch ahead: {error}")
+            thread.accumulate(asked, *messages, self.stream(), along)
+        except BaseException as error:  # the others wait for what does not come
+            thread.abort(f"process {self._rank} can not send gradients: {error!r}")
             raise
-        thread.accumulate(asked, *messages, self.stream(), along)
         if along is not None:
             self._count(along.asked)
             self._is_planned(along.ahead, along.asked)

@@ -285,7 +285,7 @@ def keys_without_room(folder):
         refused("no memory for keys", hugectr.OutOfMemory, vectors.sum().backward)
     else:
         vectors.sum().backward()
-        refused("process 1, .*no memory for keys", hugectr.CommError, rows.step)
+        refused("process 1 .*no memory for keys", hugectr.CommError, rows.step)
     refused("no memory for keys", hugectr.CommError, bag, planned)
     del second
 
