@@ -112,8 +112,7 @@ class Along:
     Parameters
     ----------
     ahead : Ahead
-    asked : Asked
-        Its keys: room for those that come.
+        Whose keys are room for those that come.
     out : Tensor, (n,) int64
         Keys that go out.
     stream : int
@@ -121,6 +120,5 @@ class Along:
     """
 
     ahead: Ahead
-    asked: Asked
     out: torch.Tensor
     stream: int

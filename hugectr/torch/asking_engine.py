@@ -13,7 +13,7 @@ import struct
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -28,8 +28,6 @@ from hugectr.torch.torch_group import TorchGroup, carry, let_go_at_exit
 
 if TYPE_CHECKING:
     from hugectr._core_collection import TableParams
-
-T = TypeVar("T")
 
 #: The exchange that begins a lookup of any kind.
 _KEYS = "the keys of a batch"
@@ -191,14 +189,15 @@ class AskingEngine(AgreeingEngine):
             return
         with self._beside(after=False):
             try:
-                self._is_planned(ahead, self._planned(ahead.result))
+                self._planned(ahead.result)
+                self._is_planned(ahead)
             except Exception as error:  # on all processes
                 ahead.refused = kept(error)
         self._end_if_over(ahead)
 
-    def _is_planned(self, ahead: Ahead, asked: Asked) -> None:
+    def _is_planned(self, ahead: Ahead) -> None:
         """From now on the batch ahead is one of those that all processes know of."""
-        self._asked[ahead.number] = self._alive[ahead.number] = asked
+        self._asked[ahead.number] = self._alive[ahead.number] = ahead.result()
         self._due.append(ahead.number)
 
     def _said_ahead(self) -> bytes:
@@ -223,17 +222,18 @@ class AskingEngine(AgreeingEngine):
         ahead, self._begun = self._begun, None
         assert ahead is not None
         with self._beside(after=False):
-            asked = ahead.result()
-            out = self._answered(asked, [self._counted.unpack(each) for each in every])
-            return Along(ahead, asked, out, self.stream())
+            found = [self._counted.unpack(each) for each in every]
+            return Along(ahead, self._answered(ahead.result(), found), self.stream())
 
     def _plan_answered(self, along: Along | None) -> None:
         """Begins the plan of a batch ahead that all have answered, by calls of its own."""
         if along is None:
             return
         with self._beside(after=False):
-            self._exchange_keys(along.out, along.asked)
-            self._is_planned(along.ahead, self._plan_of(along.asked, beside=True))
+            asked = along.ahead.result()
+            self._exchange_keys(along.out, asked)
+            self._plan_of(asked, beside=True)
+            self._is_planned(along.ahead)
         self._end_if_over(along.ahead)
 
     def _end_if_over(self, ahead: Ahead) -> None:

@@ -193,13 +193,11 @@ class ExchangeBeside:
         self._by, self._gives = stream, False
         ahead = None
         if along is not None:
-            keys = along.asked.keys
+            found = along.ahead.result()
             # Until the plan has been made, when the stream that it came by is behind it too.
-            along.asked.held.append(along.out)
-            ahead = (
-                along.asked.shared, memory_of(along.out), memory_of(keys), along.stream,
-                along.asked,
-            )  # fmt: skip
+            found.held.append(along.out)
+            memory = memory_of(along.out), memory_of(found.keys)
+            ahead = found.shared, *memory, along.stream, found
         self._core.accumulate(asked.shared, _all(out), _all(came), self._by, held, ahead)
 
 

@@ -178,8 +178,8 @@ class SharedEngine(AskingEngine):
             thread.abort(f"process {self._rank} can not send gradients: {error!r}")
             raise
         if along is not None:
-            self._count(along.asked)
-            self._is_planned(along.ahead, along.asked)
+            self._count(along.ahead.result())
+            self._is_planned(along.ahead)
             self._end_if_over(along.ahead)
 
     def squares(self) -> torch.Tensor:
