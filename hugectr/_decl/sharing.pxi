@@ -107,7 +107,8 @@ cdef class TableSharing:
         cdef CppTensorRef came = self._tables._ref(keys)
         with nogil:
             self._it.plan(batch._it, came, stream, beside)
-        self._tables._hold(batch._it.token, held)
+        if batch._it.token != 0:  # else it is not planned, and check() and give() say why
+            self._tables._hold(batch._it.token, held)
 
     def check(self, SharedBatch batch not None):
         with nogil:

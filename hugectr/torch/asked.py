@@ -52,8 +52,6 @@ class Asked:
         What this process asks for; then those that it is asked for.
     batch : TableKeys, optional
         What is read until it is counted.
-    failure : Exception, optional
-        Why this process can not give what it is asked for: told to the others in forward.
     number : int
         That all processes know it by.
     token : int
@@ -66,7 +64,6 @@ class Asked:
     held: list[torch.Tensor]
     keys: torch.Tensor
     batch: TableKeys | None
-    failure: Exception | None = None
     number: int = 0
     token: int = 0
     came: list[torch.Tensor] | None = None

@@ -164,10 +164,7 @@ class AskingEngine(AgreeingEngine):
     def _plan_of(self, found: Asked, *, beside: bool = False) -> Asked:
         """The same of a batch whose keys have come or are about to; ``beside``: see ``plan``."""
         self._count(found)
-        try:
-            self._sharing.plan(found.shared, memory_of(found.keys), self.stream(), found, beside)
-        except Exception as error:
-            found.failure = kept(error)
+        self._sharing.plan(found.shared, memory_of(found.keys), self.stream(), found, beside)
         return found
 
     def _count(self, found: Asked) -> None:

@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.torch.asked import Asked, another
+from hugectr.torch.asked import Asked
 from hugectr.torch.asking_engine import AskingEngine
 from hugectr.torch.exchange_beside import ExchangeBeside
 from hugectr.torch.table_memory import NAMES, TableKeys, TableVectors, memory_of
@@ -91,8 +91,6 @@ class SharedEngine(AskingEngine):
 
         def give() -> tuple[Asked, Messages]:
             asked = self._batch(number)
-            if asked.failure is not None:
-                raise another(asked.failure)
             self.used(number)
             (self._sent_as,) = outputs.dtypes()
             messages = self._messages(self._sharing.vectors(asked.shared), self._sent_as)
@@ -239,8 +237,6 @@ class SharedEngine(AskingEngine):
         if self._thread is None or self._sent_as is None or not self._due:
             return None
         asked = self._asked[self._due[0]]
-        if asked.failure:
-            return None
         try:
             self._sharing.check(asked.shared)
             self._sharing.make_room(asked.shared, NAMES[self._sent_as])

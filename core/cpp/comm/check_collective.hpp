@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "core/cpp/base/export.hpp"
@@ -19,6 +20,18 @@ struct CollectiveCall {
   /// rank alone; the counts have it.
   bool own_apart = false;
 };
+
+/// An all-to-all, as Communicator::all_to_all() has its arguments.
+inline CollectiveCall all_to_all_call(const TensorRef& in, std::vector<std::size_t> send_counts,
+                                      const TensorRef& out, std::vector<std::size_t> receive_counts,
+                                      bool own_apart = false) {
+  return {.collective = "all_to_all",
+          .in = in,
+          .out = out,
+          .send_counts = std::move(send_counts),
+          .receive_counts = std::move(receive_counts),
+          .own_apart = own_apart};
+}
 
 /// Each throws InvalidArgument naming the collective and what can not work.
 HCTR_API void check_all_reduce(const TensorRef& data);

@@ -107,13 +107,7 @@ class HostCommunicator final : public Communicator {
   void all_to_all(TensorRef in, const std::vector<std::size_t>& send_counts, TensorRef out,
                   const std::vector<std::size_t>& receive_counts, Stream& stream) override {
     check_all_to_all(in, send_counts, out, receive_counts, size_);
-    submit(stream,
-           {.collective = "all_to_all",
-            .in = in,
-            .out = out,
-            .send_counts = send_counts,
-            .receive_counts = receive_counts},
-           &all_to_all_work);
+    submit(stream, all_to_all_call(in, send_counts, out, receive_counts), &all_to_all_work);
   }
 
   void together(const std::vector<Call>& calls, Stream& stream) override {

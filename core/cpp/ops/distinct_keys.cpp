@@ -98,6 +98,9 @@ void distinct_keys_kernel(const OpContext& context, const DistinctKeys& op) {
     if (!sorted.empty()) largest = std::max(largest, sorted.back().key);
   }
   *op.largest.ptr<std::int64_t>() = largest;
+  for (const TableKeys& own : of_tables) {
+    for (const PlacedKey& one : own.sorted) *op.seen.ptr<std::int64_t>() |= one.key;
+  }
 
   std::int64_t* const distinct = op.distinct.ptr<std::int64_t>();
   std::uint32_t* const sorted_buckets = op.sorted_buckets.ptr<std::uint32_t>();
@@ -133,17 +136,18 @@ const OpRegistration<DistinctKeys> distinct_keys_cpu{DeviceType::Cpu, &distinct_
 void DistinctKeys::check() const {
   constexpr auto kUInt32 = TensorScalarType::UInt32, kInt64 = TensorScalarType::Int64;
   const std::size_t tables = keys.size();
+  HCTR_CHECK(key_bits >= 0 && key_bits <= 64, kName, ": keys of ", key_bits, " bits");
   HCTR_CHECK(tables > 0 && processes >= 1 && owners.size() == tables && ranks.size() == tables &&
                  groups.size() == tables,
              kName, ": ", tables, " tables, ", owners.size(), " owners, ", ranks.size(),
              " ranks and ", groups.size(), " groups: must be as many, of at least one process");
-  std::vector<bool> seen(tables);
+  std::vector<bool> ranked(tables);
   for (std::size_t t = 0; t < tables; ++t) {
     HCTR_CHECK(owners[t] < processes, kName, ": owner ", owners[t], " of ", processes);
     const bool fits = ranks[t] >= 0 && static_cast<std::size_t>(ranks[t]) < tables;
-    HCTR_CHECK(fits && !seen[static_cast<std::size_t>(ranks[t])], kName,
+    HCTR_CHECK(fits && !ranked[static_cast<std::size_t>(ranks[t])], kName,
                ": ranks must be a permutation of 0 .. ", tables - 1);
-    seen[static_cast<std::size_t>(ranks[t])] = true;
+    ranked[static_cast<std::size_t>(ranks[t])] = true;
     const std::int64_t before = t == 0 ? 0 : groups[t - 1];
     HCTR_CHECK(groups[t] == before || (t > 0 && groups[t] == before + 1), kName,
                ": groups must ascend from 0 by at most 1");
@@ -161,6 +165,7 @@ void DistinctKeys::check() const {
   check_array(kName, "run_offsets", run_offsets, kUInt32, n + sections());
   check_array(kName, "counts", counts, kInt64, 2 * sections());
   check_array(kName, "largest", largest, kInt64, 1);
+  check_array(kName, "seen", seen, kInt64, 1);
 }
 
 }  // namespace hugectr

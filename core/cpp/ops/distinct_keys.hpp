@@ -20,12 +20,15 @@ namespace hugectr {
 /// lies behind the rows that there are is left as it is. counts (2, N T) int64. largest (1) int64:
 /// of the keys, or the least int64. ranks: a permutation of the tables; groups: of the table of
 /// each rank, ascending from 0 without gaps. Overwrites; no overlap. Deterministic.
+///
+/// key_bits: keys are taken for numbers of so many bits, which fewer passes sort; 64: any. seen (1)
+/// int64 |= every key: where it has more bits than that, the other outputs are of no use.
 struct HCTR_API DistinctKeys {
   static constexpr const char* kName = "distinct_keys";
   std::vector<TensorRef> keys;
-  TensorRef buckets, distinct, sorted_buckets, numbers, run_offsets, counts, largest;
+  TensorRef buckets, distinct, sorted_buckets, numbers, run_offsets, counts, largest, seen;
   std::vector<std::int64_t> owners, ranks, groups;
-  std::int64_t processes = 1;
+  std::int64_t processes = 1, key_bits = 64;
 
   void visit(OpVisitor& v) {
     v.tensors("keys", Access::In, keys);
@@ -36,10 +39,12 @@ struct HCTR_API DistinctKeys {
     v.tensor("run_offsets", Access::Out, run_offsets);
     v.tensor("counts", Access::Out, counts);
     v.tensor("largest", Access::Out, largest);
+    v.tensor("seen", Access::InOut, seen);
     v.attribute("owners", owners);
     v.attribute("ranks", ranks);
     v.attribute("groups", groups);
     v.attribute("processes", processes);
+    v.attribute("key_bits", key_bits);
   }
   void check() const;
 

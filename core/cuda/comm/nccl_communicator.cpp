@@ -237,12 +237,7 @@ class NcclCommunicator final : public Communicator {
   void all_to_all(TensorRef in, const std::vector<std::size_t>& send_counts, TensorRef out,
                   const std::vector<std::size_t>& receive_counts, Stream& stream) override {
     check_all_to_all(in, send_counts, out, receive_counts, size());
-    run(stream,
-        {.collective = "all_to_all",
-         .in = in,
-         .out = out,
-         .send_counts = send_counts,
-         .receive_counts = receive_counts},
+    run(stream, all_to_all_call(in, send_counts, out, receive_counts),
         [&](ncclComm_t comm, cudaStream_t to) {
           NcclGroup group("all_to_all by ncclSend and ncclRecv");
           group.keep(start_all_to_all(in, send_counts, out, receive_counts, comm, to));

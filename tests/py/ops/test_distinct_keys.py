@@ -10,7 +10,7 @@ from hugectr import _core
 U32 = np.uint32
 
 
-def distinct_keys(keys, buckets, owners, ranks, groups, processes):
+def distinct_keys(keys, buckets, owners, ranks, groups, processes, key_bits=64, seen=0):
     n, sections = sum(map(len, keys)), len(keys) * processes
     found = {
         "distinct": np.full(n, 77, np.int64),
@@ -19,11 +19,18 @@ def distinct_keys(keys, buckets, owners, ranks, groups, processes):
         "run_offsets": np.full(n + sections, 77, U32),
         "counts": np.full((2, sections), 77, np.int64),
         "largest": np.full(1, 77, np.int64),
+        "seen": np.array([seen]),
     }
     _core.run_op(
         "distinct_keys",
         {"keys": keys, "buckets": buckets, **found},
-        {"owners": owners, "ranks": ranks, "groups": groups, "processes": processes},
+        {
+            "owners": owners,
+            "ranks": ranks,
+            "groups": groups,
+            "processes": processes,
+            "key_bits": key_bits,
+        },
     )
     return found
 
@@ -56,6 +63,17 @@ def wanted_of(keys, buckets, owners, ranks, groups, processes):
     return distinct, sorted_buckets, numbers, run_offsets, counts
 
 
+def agrees(found, given):
+    distinct, sorted_buckets, numbers, run_offsets, counts = wanted_of(*given)
+    np.testing.assert_array_equal(found["counts"], counts)
+    np.testing.assert_array_equal(found["distinct"][: len(distinct)], distinct)
+    np.testing.assert_array_equal(found["sorted_buckets"], sorted_buckets)
+    np.testing.assert_array_equal(found["numbers"], numbers)
+    np.testing.assert_array_equal(found["run_offsets"][: len(run_offsets)], run_offsets)
+    assert (found["distinct"][len(distinct) :] == 77).all()
+    assert found["largest"][0] == max((k.max() for k in given[0] if len(k)), default=-(2**63))
+
+
 @pytest.mark.parametrize("processes", [1, 2, 3, 8])
 @pytest.mark.parametrize("most", [0, 1, 40, 3000])
 @pytest.mark.parametrize("large", [False, True])
@@ -74,15 +92,39 @@ def test_distinct_keys(rng, large, most, processes):
     ranks = [3, 0, 1, 4, 2]
     groups = [0, 0, 1, 2, 2]
     given = keys, buckets, owners, ranks, groups, processes
-    found = distinct_keys(*given)
-    distinct, sorted_buckets, numbers, run_offsets, counts = wanted_of(*given)
-    np.testing.assert_array_equal(found["counts"], counts)
-    np.testing.assert_array_equal(found["distinct"][: len(distinct)], distinct)
-    np.testing.assert_array_equal(found["sorted_buckets"], sorted_buckets)
-    np.testing.assert_array_equal(found["numbers"], numbers)
-    np.testing.assert_array_equal(found["run_offsets"][: len(run_offsets)], run_offsets)
-    assert (found["distinct"][len(distinct) :] == 77).all()
-    assert found["largest"][0] == max((k.max() for k in keys if len(k)), default=-(2**63))
+    agrees(distinct_keys(*given), given)
+
+
+def few_bits(rng, bits, most, processes):
+    """A random batch of keys below 2^bits, the largest among them."""
+    keys = [rng.integers(0, 2**bits, rng.integers(1, most + 1)) for _ in range(3)]
+    keys[1][0] = 2**bits - 1
+    n = sum(map(len, keys))
+    buckets = rng.integers(0, 2**32 - 1, n).astype(U32)
+    return keys, buckets, [-1, processes - 1, -1], [1, 2, 0], [0, 0, 1], processes
+
+
+@pytest.mark.parametrize("processes", [1, 2, 7])
+@pytest.mark.parametrize("most", [1, 40, 3000])
+@pytest.mark.parametrize("bits", [1, 5, 20, 40, 57, 62])
+def test_keys_of_few_bits(rng, bits, most, processes):
+    given = few_bits(rng, bits, most, processes)
+    for key_bits in sorted({bits, min(bits + 3, 64), 64}):
+        found = distinct_keys(*given, key_bits, seen=2**62)
+        agrees(found, given)
+        assert found["seen"][0] == 2**62 | 2**bits - 1
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+@pytest.mark.parametrize("bits", [2, 21, 62])
+def test_keys_of_more_bits_are_seen(rng, bits, processes):
+    given = few_bits(rng, bits, 500, processes)
+    for key_bits in (0, bits // 2, bits - 1):
+        found = distinct_keys(*given, key_bits)
+        assert found["seen"][0] == 2**bits - 1
+        assert found["counts"][1].sum() == sum(map(len, given[0]))  # they lie where they should
+    given[0][2][0] = -5
+    assert distinct_keys(*given, bits)["seen"][0] < 0
 
 
 def test_ranks_and_groups_are_checked(rng):

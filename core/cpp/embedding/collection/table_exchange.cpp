@@ -20,15 +20,6 @@ std::vector<std::size_t> numbers_of(const ProcessRows& rows, std::size_t first, 
   return numbers;
 }
 
-CollectiveCall all_to_all(const TensorRef& out, std::vector<std::size_t> sent,
-                          const TensorRef& came, std::vector<std::size_t> taken) {
-  return {.collective = "all_to_all",
-          .in = out,
-          .out = came,
-          .send_counts = std::move(sent),
-          .receive_counts = std::move(taken)};
-}
-
 }  // namespace
 
 TableExchange::TableExchange(TableSharing& sharing, SharedCommunicator& communicator)
@@ -77,8 +68,8 @@ void TableExchange::carry(const Messages& messages, const ProcessRows& sent,
   const std::vector<TableSharing::Group> groups = sharing_.groups();
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const auto [d, first, end] = groups[g];
-    more.push_back(all_to_all(messages.out[g], numbers_of(sent, first, end, d), messages.came[g],
-                              numbers_of(taken, first, end, d)));
+    more.push_back(all_to_all_call(messages.out[g], numbers_of(sent, first, end, d),
+                                   messages.came[g], numbers_of(taken, first, end, d)));
   }
   place.wait().together(more, compute_);
   // There calls are made when their stream comes to them: those of others must find them made.
@@ -105,18 +96,20 @@ void TableExchange::accumulate(const SharedBatch& batch, Messages messages, std:
             const auto numbers = [](const ProcessRows& rows) {
               return numbers_of(rows, 0, rows.tables(), 1);
             };
-            keys.push_back(all_to_all(ahead.out, numbers(ahead.batch->wanted), ahead.came,
-                                      numbers(ahead.batch->given)));
+            keys.push_back(all_to_all_call(ahead.out, numbers(ahead.batch->wanted), ahead.came,
+                                           numbers(ahead.batch->given)));
           }
           carry(messages, batch.wanted, batch.given, std::move(keys), place);
           sharing_.accumulate(batch, messages.came, own);
-          if (ahead.batch == nullptr) return;
-          try {
-            sharing_.plan_arrived(*ahead.batch, ahead.came, true);
-          } catch (const std::exception&) {  // the others are told in its forward
-            ahead.batch->failure = std::current_exception();
-          }
+          if (ahead.batch != nullptr) plan(*ahead.batch, ahead.came);
         });
+}
+
+void TableExchange::plan(SharedBatch& batch, const TensorRef& came) {
+  // Of no caller's order: none is waited for, and none has to wait.
+  Stream& stream = sharing_.gpu().plan_stream();
+  follow_caller(stream, reinterpret_cast<std::uintptr_t>(compute_.native()));
+  sharing_.plan(batch, came, reinterpret_cast<std::uintptr_t>(stream.native()), true);
 }
 
 void TableExchange::settle(std::uintptr_t stream) {

@@ -62,6 +62,9 @@ class HCTR_API TableExchange {
   void carry(const Messages& messages, const ProcessRows& sent, const ProcessRows& taken,
              std::vector<CollectiveCall> more, Place& place);
 
+  /// Begins the plan of keys that came by the compute stream.
+  void plan(SharedBatch& batch, const TensorRef& came);
+
   TableSharing& sharing_;
   Stream& compute_;
   SharedCommunicator& communicator_;

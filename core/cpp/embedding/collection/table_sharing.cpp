@@ -2,6 +2,7 @@
 #include "core/cpp/embedding/collection/table_sharing.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <limits>
 #include <utility>
@@ -12,7 +13,6 @@
 #include "core/cpp/embedding/collection/caller_order.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
 #include "core/cpp/ops/bucket_scale.hpp"
-#include "core/cpp/ops/distinct_keys.hpp"
 #include "core/cpp/ops/embedding_gradient.hpp"
 #include "core/cpp/ops/embedding_lookup.hpp"
 #include "core/cpp/ops/expand_buckets.hpp"
@@ -25,6 +25,11 @@ namespace {
 constexpr auto kShareWord = TensorScalarType::UInt32, kShareKey = TensorScalarType::Int64;
 
 std::size_t count_of(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+/// Of keys, when none has been seen yet.
+constexpr std::int64_t kFewKeyBits = 24;
+
+std::int64_t bits_of(std::int64_t keys) { return std::bit_width(static_cast<std::uint64_t>(keys)); }
 
 }  // namespace
 
@@ -83,7 +88,7 @@ TableSharing::TableSharing(TableCollection& tables, std::vector<std::int64_t> ho
     owners_.push_back(holder == kEverywhere ? static_cast<std::int64_t>(rank) : holder);
     copies_to_all_ = copies_to_all_ || (holder == kEverywhere && processes > 1);
   }
-  const std::size_t counted = 2 * processes * count + 1;
+  const std::size_t counted = 2 * processes * count + 2;
   counts_arena_ =
       DeviceBuffer2::create("rows of processes", DeviceAllocator(gpu_.memory_resource()));
   counts_ = counts_arena_->reserve({counted}, kShareKey, "counts");
@@ -94,6 +99,15 @@ TableSharing::TableSharing(TableCollection& tables, std::vector<std::int64_t> ho
   staging_arena_->reserve({counted}, &counts_on_host_, "counts");
   staging_arena_->reserve({1}, &wrong_, "wrong");
   staging_arena_->allocate();
+  distinct_ = {.counts = array_part(counts_.ref(), 0, {2, processes * count}),
+               .largest = array_part(counts_.ref(), counted - 2, {1}),
+               .seen = array_part(counts_.ref(), counted - 1, {1}),
+               .owners = owners_,
+               .ranks = ranks_,
+               .groups = group_of_,
+               .processes = static_cast<std::int64_t>(processes_),
+               .key_bits = kFewKeyBits};
+  gpu_.plan_stream().fill_zero(counts_.ref().data, counts_.ref().size_in_bytes());
   gpu_.plan_stream().fill_zero(zeros_.ref().data, zeros_.ref().size_in_bytes());
   gpu_.plan_stream().synchronize();
 }
@@ -168,7 +182,6 @@ void TableSharing::cut_room(SharedBatch& batch, std::span<const SparseTensor> ta
 struct TableSharing::Asking {
   std::vector<BagOffsets> bags;
   std::vector<ExpandBuckets> expanded;
-  DistinctKeys distinct;
   std::vector<BucketScale> scales;
 };
 
@@ -183,23 +196,16 @@ void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
              keys.size(), " distinct ones");
   forget_asked();
   const TensorRef buckets = take(buckets_, "bags of keys", kShareWord, n, *asking_stream_);
-  const std::size_t sections = processes_ * order_.size();
-  const TensorRef counts = counts_.ref();
-  Asking asking{.bags = std::move(bags),
-                .distinct = {.buckets = buckets,
-                             .distinct = array_part(keys, 0, {n}),
-                             .sorted_buckets = batch.sorted_buckets,
-                             .numbers = array_part(room, 0, {n}),
-                             .run_offsets = batch.run_offsets,
-                             .counts = array_part(counts, 0, {2, sections}),
-                             .largest = array_part(counts, 2 * sections, {1}),
-                             .owners = owners_,
-                             .ranks = ranks_,
-                             .groups = group_of_,
-                             .processes = static_cast<std::int64_t>(processes_)}};
+  Asking asking{.bags = std::move(bags)};
+  distinct_.keys.clear();
+  distinct_.buckets = buckets;
+  distinct_.distinct = array_part(keys, 0, {n});
+  distinct_.sorted_buckets = batch.sorted_buckets;
+  distinct_.numbers = array_part(room, 0, {n});
+  distinct_.run_offsets = batch.run_offsets;
   std::size_t begin = 0;
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    asking.distinct.keys.push_back(tables[t].keys);
+    distinct_.keys.push_back(tables[t].keys);
     if (batch.keys[t] > 0) {
       asking.expanded.push_back({.row_offsets = tables[t].row_offsets,
                                  .buckets = array_part(buckets, begin, {batch.keys[t]})});
@@ -220,15 +226,24 @@ void TableSharing::ask(SharedBatch& batch, std::span<const SparseTensor> tables,
   precede_caller(*asking_stream_, stream);
 }
 
-void TableSharing::submit(Asking asking) {
-  const SettledOnError settled(*asking_stream_);
+OpContext TableSharing::asking_context() {
   OpContext context = gpu_.plan_context();
   context.stream = asking_stream_.get();
   context.communicator = nullptr;  // the plan's
+  return context;
+}
+
+void TableSharing::submit(Asking asking) {
+  const SettledOnError settled(*asking_stream_);
+  const OpContext context = asking_context();
   TableCollection::make_bags(context, std::move(asking.bags), wrong_);
   run_several(context, std::move(asking.expanded));
-  run(context, std::move(asking.distinct));
   run_several(context, std::move(asking.scales));
+  submit_distinct();
+}
+
+void TableSharing::submit_distinct() {
+  run(asking_context(), distinct_);
   const TensorRef counts = counts_.ref();
   asking_stream_->copy(counts_on_host_.get_ptr(), counts.data, counts.size_in_bytes());
 }
@@ -240,6 +255,13 @@ void TableSharing::count(SharedBatch& batch) {
   TableCollection::check_bags(wrong_);
   const std::size_t count = order_.size(), sections = processes_ * count;
   const std::int64_t* const counts = counts_on_host_.get_ptr();
+  // Keys are sorted by the bits that those of the batches before had: rarely some have more.
+  if (const std::int64_t bits = bits_of(counts[2 * sections + 1]); bits > distinct_.key_bits) {
+    distinct_.key_bits = bits;
+    const SettledOnError settled(*asking_stream_);
+    submit_distinct();
+    asking_stream_->synchronize();
+  }
   const std::int64_t largest = counts[2 * sections];
   HCTR_CHECK(largest != std::numeric_limits<std::int64_t>::max(), "a batch: key ", largest,
              " means 'no row' in a table and can not be looked up");

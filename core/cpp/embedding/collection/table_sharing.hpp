@@ -13,6 +13,7 @@
 #include "core/cpp/embedding/collection/table_collection.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/ops/copy_blocks.hpp"
+#include "core/cpp/ops/distinct_keys.hpp"
 
 namespace hugectr {
 
@@ -31,7 +32,7 @@ struct SharedBatch {
   ProcessRows given;                 ///< rows whose keys and gradients come in
   ProcessRows returned;              ///< rows that go out
   TableCollection::Token token = 0;  ///< of the keys that came; 0: they are not planned
-  std::exception_ptr failure;        ///< why they are not
+  std::exception_ptr failure;        ///< why their plan could not begin
 };
 
 /// Tables whose rows are spread over the processes of a job, each with a TableCollection of its own
@@ -100,10 +101,10 @@ class HCTR_API TableSharing {
   void answer(SharedBatch& batch, std::span<const std::int64_t> wanted) const;
 
   /// keys (sum of batch.given) int64 as they came. Begins the plan as
-  /// TableCollection::begin() does: give() waits for it, and throws what is wrong with the keys.
-  void plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream, bool beside = false);
-  /// The same of keys that come by the compute stream and stay until the batch is released.
-  void plan_arrived(SharedBatch& batch, const TensorRef& keys, bool beside);
+  /// TableCollection::begin() does: check() and give() wait for it, and throw what is wrong with
+  /// the keys, or why it could not begin.
+  void plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream,
+            bool beside = false) noexcept;
   /// Waits until the keys that came are planned; throws what is wrong with them.
   void check(const SharedBatch& batch);
   /// Has the memory there that give() of a batch needs, and accumulate() where that is to come.
@@ -140,11 +141,14 @@ class HCTR_API TableSharing {
   bool everywhere(std::size_t rank) const { return holders_[order_[rank]] == kEverywhere; }
   void cut_room(SharedBatch& batch, std::span<const SparseTensor> tables,
                 const TensorRef& room) const;
-  /// What ask() submits.
+  /// What ask() submits before distinct_.
   struct Asking;
   void submit(Asking asking);
+  void submit_distinct();
+  OpContext asking_context();
   /// row_offsets of n bags of one key, or of one bag without a key.
   TensorRef bags(std::size_t n);
+  void begin_plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream, bool beside);
   /// The keys that came, by table.
   std::vector<SparseTensor> by_table(const SharedBatch& batch, const TensorRef& keys);
   /// Memory for the vectors that are given, (rows, 1, d) of each table; empty where there are none.
@@ -166,14 +170,15 @@ class HCTR_API TableSharing {
   std::vector<std::int64_t> owners_, ranks_, group_of_;  ///< as DistinctKeys has them
   Growing buckets_, keys_, vectors_;
   std::shared_ptr<DeviceBuffer2> counts_arena_, staging_arena_;
-  TensorBag2 counts_;  ///< (2 N T + 1): of DistinctKeys, and the largest key
+  TensorBag2 counts_;  ///< (2 N T + 2): of DistinctKeys, the largest key, and all keys so far
   Tensor2<std::int64_t> counts_on_host_;
   Tensor2<std::int64_t> wrong_;  ///< staging, (1): whether bags are none
   /// 0, 1, 2, ... and two zeros. Plans go on reading what was before they grew.
   std::vector<std::shared_ptr<DeviceBuffer2>> places_arenas_;
   TensorBag2 places_, zeros_;
   std::size_t places_count_ = 0;
-  bool asked_ = false;  ///< and not counted
+  DistinctKeys distinct_;  ///< of the last ask()
+  bool asked_ = false;     ///< and not counted
   TaskThread beside_;
 };
 

@@ -94,22 +94,22 @@ std::vector<SparseTensor> TableSharing::by_table(const SharedBatch& batch, const
 }
 
 void TableSharing::plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream,
-                        bool beside) {
+                        bool beside) noexcept {
+  try {
+    begin_plan(batch, keys, stream, beside);
+  } catch (...) {  // the other processes are told by who asks for the batch
+    batch.failure = std::current_exception();
+  }
+}
+
+void TableSharing::begin_plan(SharedBatch& batch, const TensorRef& keys, std::uintptr_t stream,
+                              bool beside) {
   const SettledOnError settled(gpu_.plan_stream());
   follow_caller(gpu_.plan_stream(), stream);
   const std::vector<SparseTensor> tables = by_table(batch, keys);
   // The keys are the caller's to give away in its order: what is planned is a copy.
   precede_caller(gpu_.plan_stream(), stream);
   batch.token = tables_.begin(tables, stream, {}, beside);
-}
-
-void TableSharing::plan_arrived(SharedBatch& batch, const TensorRef& keys, bool beside) {
-  Stream& plan = gpu_.plan_stream();
-  const SettledOnError settled(plan);
-  // Not of the caller's order, which is neither waited for nor has to wait.
-  const auto own = reinterpret_cast<std::uintptr_t>(plan.native());
-  follow_caller(plan, reinterpret_cast<std::uintptr_t>(gpu_.compute_stream().native()));
-  batch.token = tables_.begin(by_table(batch, keys), own, {}, beside);
 }
 
 void TableSharing::check(const SharedBatch& batch) {

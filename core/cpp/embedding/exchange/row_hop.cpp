@@ -31,11 +31,8 @@ void send_numbers(const TensorRef& in, const std::vector<std::size_t>& sent, con
   for (std::size_t m = 0; m < micro_batches; ++m) {
     const RowsOfPart from = rows_of_part(sent, {m, micro_batches});
     const RowsOfPart to = rows_of_part(came, {m, micro_batches});
-    calls.push_back({.collective = "all_to_all",
-                     .in = words_of_part(in, from),
-                     .out = words_of_part(out, to),
-                     .send_counts = from.of_device,
-                     .receive_counts = to.of_device});
+    calls.push_back(all_to_all_call(words_of_part(in, from), from.of_device, words_of_part(out, to),
+                                    to.of_device));
   }
 }
 

@@ -72,22 +72,14 @@ void VectorCalls::all_to_all(const Route& route, const TensorRef& in, const Tens
                              const std::vector<std::size_t>& came, const Room& room,
                              bool own_apart) {
   if (!travel_packed(route.params(), in.dtype)) {
-    calls_.push_back({.collective = "all_to_all",
-                      .in = in,
-                      .out = out,
-                      .send_counts = scaled(sent, width),
-                      .receive_counts = scaled(came, width),
-                      .own_apart = own_apart});
+    calls_.push_back(all_to_all_call(in, scaled(sent, width), out, scaled(came, width), own_apart));
     return;
   }
   HCTR_CHECK(!own_apart, "vectors that are packed for their way go it together");
   const std::size_t bytes = wire_bytes(route.params().wire, width);
   const TensorRef to = as_bytes(room.came, out.size() / width, bytes);
-  calls_.push_back({.collective = "all_to_all",
-                    .in = pack(route, in, width, room.sent),
-                    .out = to,
-                    .send_counts = scaled(sent, bytes),
-                    .receive_counts = scaled(came, bytes)});
+  calls_.push_back(all_to_all_call(pack(route, in, width, room.sent), scaled(sent, bytes), to,
+                                   scaled(came, bytes)));
   unpack(route, to, out, width, 1);
 }
 
@@ -100,11 +92,7 @@ void VectorCalls::add_parts(const Route& route, const TensorRef& in, const Tenso
   const std::size_t devices = route.device_count(), vectors = in.size() / width;
   const TensorRef to = as_bytes(route.wire_came(), vectors, bytes);
   const std::vector<std::size_t> counts(devices, vectors / devices * bytes);
-  calls_.push_back({.collective = "all_to_all",
-                    .in = pack(route, in, width, route.wire_sent()),
-                    .out = to,
-                    .send_counts = counts,
-                    .receive_counts = counts});
+  calls_.push_back(all_to_all_call(pack(route, in, width, route.wire_sent()), counts, to, counts));
   unpack(route, to, out, width, devices);
 }
 
