@@ -87,12 +87,12 @@ class Process:
         ]
 
 
-def batch_of(generator, samples, device):
+def batch_of(generator, samples, device, least=-6, end=6):
     batch = []
     for _ in TABLES:
         lengths = torch.randint(0, 3, (samples,), generator=generator)
         offsets = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
-        keys = torch.randint(-6, 6, (int(offsets[-1]),), generator=generator)
+        keys = torch.randint(least, end, (int(offsets[-1]),), generator=generator)
         batch.append((keys.to(device), offsets.to(device, torch.int32)))
     return batch
 
@@ -123,6 +123,44 @@ def owner_of(table, key, processes):
     return {"by_key": by_key, "by_slot": by_slot, "replicated": ALL}[TABLES[table][1]]
 
 
+def asked(process):
+    """Checks how many keys a process asks for, and which: those that go out to each, as it says.
+
+    Keys: by process, table as it travels, value; those of tables that are everywhere to all.
+    """
+    keys_to, counts = [], []
+    for receiver in range(process.processes):
+        for table in ORDER:
+            distinct = sorted(set(process.batch[table][0].tolist()))
+            own = [k for k in distinct if owner_of(table, k, process.processes) in (receiver, ALL)]
+            keys_to += own
+            counts.append(len(own))
+    assert list(process.shared.wanted) == counts
+    return counts, keys_to
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_keys_of_ever_more_bits(device, processes):
+    generator = torch.Generator().manual_seed(processes)
+    process = Process(processes - 1, processes, device)
+    for bits in (3, 24, 20, 25, 40, 58, 61, 62, 8):
+        process.ask(batch_of(generator, 50, device, 2**bits - 9, 2**bits + 9))
+        every_key(process)
+    process.ask(batch_of(generator, 50, device, -(2**63), -(2**63) + 9))
+    every_key(process)
+
+
+def every_key(process):
+    """Checks the keys of all sections, each once."""
+    _, keys_to = asked(process)
+    found = process.distinct[: len(keys_to)]
+    if process.sharing.copies_to_all:
+        found = torch.zeros(len(keys_to), dtype=torch.int64, device=process.device)
+        memory = memory_of(process.distinct), memory_of(found)
+        process.sharing.copy_to_all(process.shared, *memory)
+    assert found.tolist() == keys_to
+
+
 @pytest.mark.parametrize("processes", [1, 2, 3])
 @pytest.mark.parametrize("samples", [0, 1, 40])
 def test_what_travels(device, processes, samples):
@@ -131,19 +169,7 @@ def test_what_travels(device, processes, samples):
     for each in every:
         each.ask(batch_of(generator, samples + each.rank % 2, device))
 
-    # Keys: by process, table as it travels, value; those of tables that are everywhere to all.
-    wanted, sent = [], []
-    for each in every:
-        keys_to, counts = [], []
-        for receiver in range(processes):
-            for table in ORDER:
-                distinct = sorted(set(each.batch[table][0].tolist()))
-                own = [k for k in distinct if owner_of(table, k, processes) in (receiver, ALL)]
-                keys_to += own
-                counts.append(len(own))
-        wanted.append(counts)
-        sent.append(keys_to)
-        assert list(each.shared.wanted) == counts
+    wanted, sent = zip(*[asked(each) for each in every], strict=True)
     for each in every:
         each.sharing.answer(each.shared, [n for counts in wanted for n in counts])
     sizes = [each.sharing.keys(each.shared) for each in every]
