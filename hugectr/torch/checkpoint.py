@@ -20,6 +20,7 @@ from hugectr.checkpoints.manifest import checkpoint_at
 from hugectr.checkpoints.merge import Link, links_of
 from hugectr.checkpoints.rows import EVERY_PROCESS, ModelRows
 from hugectr.processes.agreement import from_root, jointly
+from hugectr.torch.as_before import or_as_before
 
 #: How a collection goes on from a checkpoint.
 _WAYS = "load() of a collection with the same kind of optimizer"
@@ -87,19 +88,22 @@ class Checkpoints:
         ------
         InvalidArgument
             When a table is missing, or its vectors have another length; nothing has changed then.
-        DataError
-            When files are missing or damaged.
+        DataError, OutOfMemory
+            When files are missing or damaged, or rows do not fit. Nothing has changed then either,
+            unless the rows that were there were more than could be copied (``or_as_before``).
         """
         group = self._engine.group
         with self._engine.call("a load"):
             found = jointly(group, lambda: self._found(Path(path)))
             self._engine.end_batches()
-            for index, table in enumerate(self._engine.core.tables()):
-                table.reset()
-                own: Any = _OwnRows(self._engine, index, table)
-                for (place, link), reader in zip(found.links, found.readers[index], strict=True):
-                    take_gone(own, place, link, found.saved_as[index], group)
-                    load_table(own, reader, group)
+            with or_as_before(self._engine, range(len(found.saved_as))):
+                for index, table in enumerate(self._engine.core.tables()):
+                    jointly(group, table.reset)
+                    own: Any = _OwnRows(self._engine, index, table)
+                    readers = found.readers[index]
+                    for (place, link), reader in zip(found.links, readers, strict=True):
+                        take_gone(own, place, link, found.saved_as[index], group)
+                        load_table(own, reader, group)
             self._run = found.run or self._new_run()
         self._resumed_in = found.links[-1][0].resolve().parent if found.same else None
         self._engine.core.set_steps(found.steps)
@@ -113,6 +117,8 @@ class Checkpoints:
         ------
         InvalidArgument
             When a table is missing or does not fit; nothing has changed then, on any process.
+        OutOfMemory
+            When there is no room for its rows; likewise, but see ``load``.
         """
         tables, theirs = state["tables"], state["optimizer"]
         kind = {name: theirs.get(name) for name in self._optimizer}
@@ -132,9 +138,14 @@ class Checkpoints:
             jointly(self._engine.group, check)
         if not same:
             self._warn_of("state_dict", kind)
-        for config in configs:
-            rows(config.name).set_state(tables[config.name], states=same)
-        self._engine.core.set_steps(state["steps"] if same else 0)
+        with (
+            self._engine.call("load_state_dict"),
+            or_as_before(self._engine, range(len(configs))),
+        ):
+            for config in configs:
+                rows(config.name).replace(tables[config.name], states=same)
+            steps = state["steps"] if same else 0
+            jointly(self._engine.group, lambda: self._engine.core.set_steps(steps))
 
     def _found(self, path: Path) -> _Found:
         """What a checkpoint has for this collection."""

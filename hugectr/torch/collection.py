@@ -19,7 +19,7 @@ from hugectr.torch.checkpoint import Checkpoints
 from hugectr.torch.configs import TableConfig, table_configs
 from hugectr.torch.freezing import Freezable
 from hugectr.torch.inputs import Jagged, PlannedBatch, jagged, no_samples
-from hugectr.torch.moving import OUTPUT_TYPES, asked_of, move
+from hugectr.torch.moving import OUTPUT_TYPES, anchor_on, asked_of, device_of, move
 from hugectr.torch.optimizer import CollectionOptimizer
 from hugectr.torch.outside_of_torch import check_optimizer
 from hugectr.torch.rows import Rows
@@ -86,9 +86,7 @@ class Collection(Freezable):
         check_optimizer(optimizer)
         self.fused = fused
         self.dtype = dtype
-        self.device = torch.device(device)
-        if self.device.type == "cuda" and self.device.index is None:
-            self.device = torch.device("cuda", torch.cuda.current_device())
+        self.device = device_of(device)
         self._takes_weights = False
         self.opt_params = optimizer or CreateOptimizer(Optimizer_t.SGD, Update_t.Local)
 
@@ -115,9 +113,7 @@ class Collection(Freezable):
         self._orders: dict[tuple[str, ...], list[int]] = {}  # see _order()
         self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
         self._trainable = self._engine.trainable
-        # Neither a parameter nor a buffer: it is nothing but a place in autograd. Of a number, for
-        # a compiler drops what comes to nothing, and all that it comes from.
-        self._anchor = torch.zeros(1, device=self.device, requires_grad=True)
+        self._anchor = anchor_on(self.device)
         self._optimizer: CollectionOptimizer | None = None
         self._checkpoints = Checkpoints(self._engine, self.opt_params.to_spec())
         #: Where ``state_dict()`` saves the tables as a native checkpoint, of which it then has but

@@ -73,9 +73,14 @@ class TableConfig:
 
     def __post_init__(self) -> None:
         where = f"TableConfig {self.name!r}: "
+        if not isinstance(self.name, str):
+            raise rejected("TableConfig: name", self.name, "a text")
         if isinstance(self.feature_names, str):
             raise rejected(where + "feature_names", self.feature_names, "a list of names")
         self.feature_names = tuple(self.feature_names) or (self.name,)
+        for name in self.feature_names:
+            if not isinstance(name, str):
+                raise rejected(where + "feature_names", self.feature_names, "a list of names")
         check_int(where + "embedding_dim", self.embedding_dim, 1, 1024)
         check_int(where + "max_rows", self.max_rows, 0)
         check_vector_type(where + "vector_type", self.vector_type)

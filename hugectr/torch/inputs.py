@@ -220,8 +220,10 @@ def _of_one_shape(parts: Sequence[Any], features: Sequence[str]) -> Jagged | Non
     for part in parts:
         if not isinstance(part, torch.Tensor) or part.is_nested or part.shape != first.shape:
             return None
+        if part.device != first.device:
+            return None
     for name, part in zip(features, parts, strict=True):
-        _check_integers(name, part)
+        check_integers(name, part)
     samples, width = first.shape[0], first.shape[1] if first.dim() == 2 else 1
     alone = any(part.dtype in _UNSIGNED for part in parts)  # go with no other type
     values = torch.cat([_int64(part) for part in parts] if alone else list(parts))
@@ -274,7 +276,8 @@ def _is_integer(kind: torch.dtype) -> bool:
     return not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
 
 
-def _check_integers(name: str, keys: torch.Tensor) -> None:
+def check_integers(name: str, keys: torch.Tensor) -> None:
+    """Complains about keys that are none."""
     if not isinstance(keys, torch.Tensor):
         raise InvalidArgument(
             f"feature {name!r}: keys are a tensor, found {type(keys).__name__}: torch.as_tensor "
@@ -302,17 +305,29 @@ def _check_parts(
     """Complains about keys, offsets and weights that do not go together by shape or type."""
     good = keys.dim() == 1 and not keys.is_nested
     _check_flat(name, "values", keys, "of shape (n,)", good)
-    good = isinstance(offsets, torch.Tensor) and offsets.dim() == 1 and offsets.shape[0] > 0
+    check_offsets(name, offsets, "(B + 1,)")
+    _check_flat(name, "offsets", offsets, "integers of shape (B + 1,)", offsets.shape[0] > 0)
+    if weights is None:
+        return
+    good = isinstance(weights, torch.Tensor) and not weights.is_nested
+    good = good and weights.shape == keys.shape and not weights.is_complex()
+    _check_flat(name, "weights", weights, f"one a key, shape {tuple(keys.shape)}", good)
+    if weights.device != keys.device:
+        raise InvalidArgument(
+            f"feature {name!r}: weights are on {weights.device}, its keys on {keys.device}: bring "
+            "them there"
+        )
+
+
+def check_offsets(name: str, offsets: torch.Tensor, shape: str) -> None:
+    """Complains about offsets that are no integers in a row."""
+    good = isinstance(offsets, torch.Tensor) and offsets.dim() == 1
     good = good and _is_integer(offsets.dtype)
-    _check_flat(name, "offsets", offsets, "integers of shape (B + 1,)", good)
-    if weights is not None:
-        good = isinstance(weights, torch.Tensor) and not weights.is_nested
-        good = good and weights.shape == keys.shape
-        _check_flat(name, "weights", weights, f"one a key, shape {tuple(keys.shape)}", good)
+    _check_flat(name, "offsets", offsets, f"integers of shape {shape}", good)
 
 
 def _keys(name: str, keys: torch.Tensor) -> torch.Tensor:
-    _check_integers(name, keys)
+    check_integers(name, keys)
     return _int64(keys).contiguous()
 
 
@@ -361,10 +376,10 @@ def _bags(name: str, bags: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tenso
             raise InvalidArgument(f"feature {name!r}: found {len(bags)} parts, not {_PARTS}")
         keys, offsets, *rest = bags
         weights = rest[0] if rest else None
-        _check_integers(name, keys)
+        check_integers(name, keys)
         _check_parts(name, keys, offsets, weights)
         return _keys(name, keys), signed(offsets), weights
-    _check_integers(name, bags)
+    check_integers(name, bags)
     if bags.is_nested:
         keys, offsets = _of_nested(name, bags)
         _check_parts(name, keys, offsets, None)

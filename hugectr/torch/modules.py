@@ -14,7 +14,7 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.torch.collection import Collection
 from hugectr.torch.configs import TableConfig
-from hugectr.torch.inputs import Jagged, PlannedBatch, signed
+from hugectr.torch.inputs import Jagged, PlannedBatch, check_integers, check_offsets, signed
 from hugectr.torch.vectors import JaggedVectors, PooledVectors
 
 
@@ -234,6 +234,7 @@ class EmbeddingBag(EmbeddingBagCollection):
                     f"EmbeddingBag: {what} is a tensor, found {type(found).__name__}: "
                     "torch.as_tensor makes one"
                 )
+        check_integers("keys", keys)
         if keys.is_nested:
             if offsets is not None or weights is not None:
                 raise InvalidArgument(
@@ -255,10 +256,7 @@ class EmbeddingBag(EmbeddingBagCollection):
         if offsets is None:
             offsets = torch.arange(keys.shape[0] + 1, device=keys.device) * keys.shape[1]
         elif not self.include_last_offset:
-            if offsets.dim() != 1:
-                raise InvalidArgument(
-                    f"EmbeddingBag: offsets have shape {tuple(offsets.shape)}, not (B,)"
-                )
+            check_offsets("keys", offsets, "(B,)")
             offsets = signed(offsets)
             offsets = torch.cat([offsets, offsets.new_full((1,), keys.shape[0])])
         if weights is None:

@@ -20,6 +20,24 @@ if TYPE_CHECKING:
 OUTPUT_TYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
+def device_of(device: torch.device | str) -> torch.device:
+    """A device by the name that tensors on it have."""
+    found = torch.device(device)
+    if found.type == "cpu":
+        return torch.device("cpu")
+    if found.type == "cuda" and found.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return found
+
+
+def anchor_on(device: torch.device) -> torch.Tensor:
+    """A place in autograd, neither a parameter nor a buffer.
+
+    Of a number, for a compiler drops what comes to nothing, and all that it comes from.
+    """
+    return torch.zeros(1, dtype=torch.float32, device=device, requires_grad=True)
+
+
 def asked_of(
     collection: Collection, change: Callable[[torch.Tensor], torch.Tensor]
 ) -> tuple[torch.device, torch.dtype]:
@@ -42,7 +60,7 @@ def asked_of(
         raise InvalidArgument(
             f"{name}: its vectors can not be {probe.dtype}; allowed: float32, float16, bfloat16"
         )
-    where = probe.device
+    where = device_of(probe.device)
     if where == collection.device and probe.dtype == collection.dtype:
         return where, probe.dtype
     if where.type not in ("cpu", "cuda"):
@@ -91,7 +109,7 @@ def move(collection: Collection, device: torch.device, seed: int) -> None:
         engine.device, engine.index, engine.core = where, where.index or 0, before
         raise
     collection.device = device
-    collection._anchor = torch.empty(0, device=device, requires_grad=True)
+    collection._anchor = anchor_on(device)
     if collection._optimizer is not None:
         for row in collection._optimizer.rows:
-            row.data = torch.empty((), device=device)
+            row.data = torch.empty((), dtype=torch.float32, device=device)

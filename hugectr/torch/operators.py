@@ -9,12 +9,15 @@ Their arguments are tensors and numbers, so that ``torch.compile`` takes a call 
 - ``look_up``: keys -> the same for who does not train
 
 Vectors get their place in autograd through the anchor, a number that asks for gradients; that
-``accumulate`` gives it one, of zero, keeps a compiled backward from leaving it out.
+``accumulate`` gives it one, of zero, keeps a compiled backward from leaving it out. A compiler
+makes one call of two whose arguments are alike, which two backwards of one lookup may be:
+``accumulate`` has a number that says they are not.
 Schemas are written out: torch 2.4 does not read all of them from annotations.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -55,6 +58,7 @@ def _of_tables(
     """Keys and offsets of each table; un-pooled, each key is a bag."""
     values = values.contiguous()
     if batch == 0:  # of one who has no samples left, while others have
+        _check_no_keys(values)
         return ListedKeys([(values[:0], values.new_zeros(1, dtype=torch.int32)) for _ in features])
     starts = [0]
     for split in splits:
@@ -119,6 +123,14 @@ def _check_offsets(offsets: torch.Tensor, starts: list[int], batch: int) -> None
         raise InvalidArgument(NOT_THE_BAGS)
 
 
+def _check_no_keys(values: torch.Tensor) -> None:
+    if values.shape[0] > 0:
+        raise InvalidArgument(
+            f"a batch: {values.shape[0]} keys are of no bag, for it has no samples: offsets end "
+            "with the number of keys"
+        )
+
+
 def _check_ascending(starts: list[int]) -> None:
     if any(a > b for a, b in pairwise(starts)):
         raise InvalidArgument(NOT_THE_BAGS)
@@ -138,6 +150,8 @@ def _empty(values: torch.Tensor, batch: int, pooled: bool) -> bool:
 
     Of several processes all take part nevertheless: others may ask this one.
     """
+    if batch == 0:
+        _check_no_keys(values)
     return batch == 0 or (not pooled and values.shape[0] == 0)
 
 
@@ -308,7 +322,7 @@ def accumulate_into(own: Engine, token: torch.Tensor, gradients: list[torch.Tens
 
 
 def _accumulate(
-    token: torch.Tensor, gradients: list[torch.Tensor], collection: int
+    token: torch.Tensor, gradients: list[torch.Tensor], collection: int, call: int
 ) -> torch.Tensor:
     own = engine(collection)
     accumulate_into(own, token, gradients)
@@ -320,12 +334,12 @@ accumulate = torch.library.custom_op(
     "hugectr::keep_gradients",
     _accumulate,
     mutates_args=(),
-    schema="(Tensor token, Tensor[] gradients, int collection) -> Tensor",
+    schema="(Tensor token, Tensor[] gradients, int collection, int call) -> Tensor",
 )
 
 
 @accumulate.register_fake
-def _(token: torch.Tensor, gradients: list[torch.Tensor], collection: int) -> torch.Tensor:
+def _(token: torch.Tensor, gradients: list[torch.Tensor], *_: int) -> torch.Tensor:
     return gradients[0].new_empty(1, dtype=torch.float32)
 
 
@@ -349,8 +363,14 @@ def keep_token(token: torch.Tensor) -> torch.Tensor | None:
     return None if _hooks_of_saved is not None and _hooks_of_saved(True) is None else token
 
 
+#: Of lookups that may have a backward: more than one graph has.
+_calls = itertools.count()
+_CALLS = 2**16
+
+
 def _save(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
     ctx.collection = inputs[-1]
+    ctx.call = next(_calls) % _CALLS
     ctx.shapes = [(each.shape, each.dtype, each.device) for each in output]
     ctx.save_for_backward(inputs[1])
     ctx.token = keep_token(inputs[1])
@@ -373,7 +393,7 @@ def _backward(ctx: Any, gradients: list[torch.Tensor | None]) -> tuple[Any, ...]
         torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient
         for gradient, (shape, dtype, device) in zip(gradients, ctx.shapes, strict=True)
     ]
-    anchor = accumulate(token, all_of_them, ctx.collection)
+    anchor = accumulate(token, all_of_them, ctx.collection, ctx.call)
     ctx.token = None
     return (anchor, *[None] * 5)
 

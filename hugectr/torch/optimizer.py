@@ -102,7 +102,9 @@ class _Waiting:
         """
         if self._shown is None and not self._dropped:
             return None
-        factors = torch.ones(len(self._engine.dims), device=self._engine.device)
+        factors = torch.ones(
+            len(self._engine.dims), dtype=torch.float32, device=self._engine.device
+        )
         if self._shown is not None:
             was, now = self._norms, self._shown.detach()
             same = now == was
@@ -134,7 +136,8 @@ class RowGradient(torch.Tensor):
     @staticmethod
     def make(waiting: _Waiting, table: int, device: torch.device) -> RowGradient:
         """That of the table of this number."""
-        made = torch.Tensor._make_subclass(RowGradient, torch.empty((), device=device), True)
+        empty = torch.empty((), dtype=torch.float32, device=device)
+        made = torch.Tensor._make_subclass(RowGradient, empty, True)
         made._waiting, made._table = waiting, table
         return made
 
@@ -189,21 +192,26 @@ class CollectionOptimizer(torch.optim.Optimizer):
             engine.waiting = _Waiting(engine, fused)
         self._waiting: _Waiting = engine.waiting
         self.rows = [RowGradient.make(self._waiting, i, engine.device) for i in range(len(names))]
+        self._names = list(names)
         check_float("lr", lr, 0.0)
-        super().__init__(
-            [{"params": self.rows, "table_names": list(names)}],
-            {"lr": lr},
-        )
-        engine.after_backward = self._update if fused else self._check_unscaled
+        super().__init__([{"params": self.rows}], {"lr": lr})
+        engine.after_backward = self._update_in_backward if fused else self._check_unscaled
         engine.rates_of_backward = self._rates if fused else None
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """A group of tables of this collection, with a learning rate of its own.
 
+        They leave the group that they are in.
+
+        Parameters
+        ----------
+        param_group : dict
+            ``params``: some of ``rows``; ``lr`` and what schedulers keep.
+
         Raises
         ------
         InvalidArgument
-            When something else is among ``params``.
+            When something else is among ``params``, or one of them twice.
         """
         params = param_group["params"]
         params = [params] if isinstance(params, torch.Tensor) else list(params)
@@ -213,7 +221,14 @@ class CollectionOptimizer(torch.optim.Optimizer):
                     "the optimizer of a collection updates the rows of its tables alone: give "
                     "other parameters to an optimizer of torch, and step() both"
                 )
-        super().add_param_group({**param_group, "params": params})
+        tables = [each._table for each in params]
+        if len(set(tables)) < len(tables):
+            raise InvalidArgument("add_param_group: a table is in it twice")
+        for group in self.param_groups:
+            group["params"] = [row for row in group["params"] if row._table not in tables]
+            group["table_names"] = [self._names[row._table] for row in group["params"]]
+        rows, names = ([of[table] for table in tables] for of in (self.rows, self._names))
+        super().add_param_group({**param_group, "params": rows, "table_names": names})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take the learning rates, and what schedulers keep, of another one of the same tables.
@@ -267,6 +282,10 @@ class CollectionOptimizer(torch.optim.Optimizer):
     def _update(self) -> None:
         self._engine.step(self._rates(), self._unscale())
         self._waiting.forget()
+
+    def _update_in_backward(self) -> None:
+        self._update()
+        self._opt_called = True  # schedulers of torch look whether there was a step()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every touched row with the sum of its gradients since the last step."""

@@ -84,6 +84,22 @@ def check_collection(what: str, found: Any) -> None:
     )
 
 
+def _check_of_rows(found: OptParamsPy) -> None:
+    """Refuses what an optimizer of rows alone can not do."""
+    if found.to_spec().get("clip_norm"):
+        raise InvalidArgument(
+            "optimizer: clip_norm is the norm of all gradients of a model, of which a collection "
+            "has those of its rows alone: leave it out, and call "
+            "torch.nn.utils.clip_grad_norm_([*model.parameters(), *rows.rows], max_norm) before "
+            "step(), where rows is what collection.optimizer(lr) returned"
+        )
+    if found.schedule is not None:
+        raise InvalidArgument(
+            "optimizer: a collection takes no learning_rate of CreateOptimizer: give it to "
+            "collection.optimizer(lr), which schedulers of torch change"
+        )
+
+
 def check_optimizer(found: Any) -> None:
     """Refuses what is no optimizer of rows.
 
@@ -92,7 +108,10 @@ def check_optimizer(found: Any) -> None:
     InvalidArgument
         Which says how one is made.
     """
-    if found is None or isinstance(found, OptParamsPy):
+    if found is None:
+        return
+    if isinstance(found, OptParamsPy):
+        _check_of_rows(found)
         return
     what = found if isinstance(found, (type, str, int, float)) else type(found).__name__
     raise InvalidArgument(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import torch
 
+from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.collection import Collection
 from hugectr.torch.outside_of_torch import check_collection
@@ -64,6 +65,7 @@ def export_embedding_bag(
         When the table has a key that is no row number of the result.
     """
     check_collection("export_embedding_bag", collection)
+    check_int("export_embedding_bag: num_embeddings", num_embeddings, 0)
     keys, vectors = collection.rows(table).read()
     outside = keys[(keys < 0) | (keys >= num_embeddings)]
     if len(outside):

@@ -12,6 +12,7 @@ import torch
 from hugectr.base.errors import InvalidArgument
 from hugectr.base.row_keys import check_row_keys
 from hugectr.processes.agreement import jointly, together
+from hugectr.torch.as_before import or_as_before
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
 
@@ -61,9 +62,10 @@ class Rows:
             return jointly(self._engine.group, work)
 
     def _dump(self, with_states: bool) -> dict[str, Any]:
+        name = "the rows with states" if with_states else "the rows"
         if self._engine.everywhere(self._index):
-            return self._each("the rows", lambda: dict(self._table.dump(with_states=with_states)))
-        parts = self._of_all("the rows", lambda: dict(self._table.dump(with_states=with_states)))
+            return self._each(name, lambda: dict(self._table.dump(with_states=with_states)))
+        parts = self._of_all(name, lambda: dict(self._table.dump(with_states=with_states)))
         if len(parts) == 1:
             return parts[0]
         order = np.argsort(np.concatenate([part["keys"] for part in parts]), kind="stable")
@@ -137,20 +139,40 @@ class Rows:
         return state
 
     def set_state(self, state: dict[str, Any], *, states: bool = True) -> None:
-        """Replace all rows; without ``states`` their optimizer states begin anew."""
+        """Replace all rows; without ``states`` their optimizer states begin anew.
+
+        Raises
+        ------
+        InvalidArgument
+            When it is not what ``state`` of such a table returns.
+        OutOfMemory
+            When there is no room for the rows. Of either the table is as it was, unless its rows
+            were more than could be copied (``hugectr.torch.as_before``).
+        """
+        self._engine.release_ended()
+        with (
+            self._engine.call(f"a replacement of all rows of {self._config.name!r}"),
+            or_as_before(self._engine, [self._index]),
+        ):
+            self.replace(state, states=states)
+
+    def replace(self, state: dict[str, Any], *, states: bool) -> None:
+        """The same, in a call of the engine's, by who gives rows back where that fails."""
 
         def replace() -> None:
+            rows = dict(state) if states else {name: state[name] for name in ("keys", "vectors")}
             dim = self._config.embedding_dim
-            if state["vectors"].shape[1:] != (dim,):
+            if tuple(rows["vectors"].shape[1:]) != (dim,):
                 raise InvalidArgument(
-                    f"table {self._config.name!r}: vectors have {state['vectors'].shape[1]} "
-                    f"numbers, its embedding_dim is {dim}"
+                    f"table {self._config.name!r}: vectors have shape "
+                    f"{tuple(rows['vectors'].shape)}, its embedding_dim is {dim}"
                 )
+            rows["keys"] = _keys("set_state", rows["keys"])
             self._engine.end_batches()
             self._table.reset()
-            self._load(state if states else {name: state[name] for name in ("keys", "vectors")})
+            self._load(rows)
 
-        self._each("a replacement of all rows", replace)
+        jointly(self._engine.group, replace)
 
     def _load(self, rows: dict[str, Any]) -> None:
         self._engine.end_batches()
