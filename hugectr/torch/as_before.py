@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hugectr.base import log
 from hugectr.base.errors import DataError
@@ -35,10 +35,10 @@ def or_as_before(engine: Engine, tables: Sequence[int]) -> Iterator[None]:
         own = [core.tables()[index] for index in tables]
         return sum(table.stats()["rows"] * bytes_a_row(table.parts()) for table in own)
 
-    def copy() -> list[dict[str, object]]:
+    def copy() -> list[dict[str, Any]]:
         return [dict(core.tables()[index].dump(with_states=True)) for index in tables]
 
-    kept: list[dict[str, object]] | None = None
+    kept: list[dict[str, Any]] | None = None
     if max(together(group, size)) <= UNDONE:
         try:
             kept = jointly(group, copy)
@@ -58,8 +58,8 @@ def or_as_before(engine: Engine, tables: Sequence[int]) -> Iterator[None]:
         def give_back() -> None:
             for index, rows in zip(tables, before, strict=True):
                 core.tables()[index].reset()
-                if len(rows["keys"]):  # type: ignore[arg-type]
-                    core.tables()[index].load(rows)
+                if len(rows["keys"]):
+                    core.tables()[index].load(rows)  # type: ignore[arg-type]
             core.set_steps(steps)
 
         jointly(group, give_back)

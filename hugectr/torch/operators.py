@@ -363,9 +363,8 @@ def keep_token(token: torch.Tensor) -> torch.Tensor | None:
     return None if _hooks_of_saved is not None and _hooks_of_saved(True) is None else token
 
 
-#: Of lookups that may have a backward: more than one graph has.
-_calls = itertools.count()
-_CALLS = 2**16
+#: Of lookups that may have a backward, modulo what is more than one graph has.
+_calls, _CALLS = itertools.count(), 2**16
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:

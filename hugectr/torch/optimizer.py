@@ -195,7 +195,8 @@ class CollectionOptimizer(torch.optim.Optimizer):
         self._names = list(names)
         check_float("lr", lr, 0.0)
         super().__init__([{"params": self.rows}], {"lr": lr})
-        engine.after_backward = self._update_in_backward if fused else self._check_unscaled
+        self._opt_called = fused  # or schedulers ask for a step(), which backward does there
+        engine.after_backward = self._update if fused else self._check_unscaled
         engine.rates_of_backward = self._rates if fused else None
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -282,10 +283,6 @@ class CollectionOptimizer(torch.optim.Optimizer):
     def _update(self) -> None:
         self._engine.step(self._rates(), self._unscale())
         self._waiting.forget()
-
-    def _update_in_backward(self) -> None:
-        self._update()
-        self._opt_called = True  # schedulers of torch look whether there was a step()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update every touched row with the sum of its gradients since the last step."""

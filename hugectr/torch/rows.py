@@ -183,8 +183,14 @@ class Rows:
                 f"table {self._config.name!r}: vectors have shape {vectors.shape}, must be "
                 f"({len(keys)}, {self._config.embedding_dim})"
             )
-        own = self._engine.owners(self._index, keys) == self._engine.group.rank
         last_step = rows.get("last_step")
+        for each in (*rows.get("states", ()), *([] if last_step is None else [last_step])):
+            if len(each) != len(keys):
+                raise InvalidArgument(
+                    f"table {self._config.name!r}: states of {len(each)} rows came with "
+                    f"{len(keys)} keys"
+                )
+        own = self._engine.owners(self._index, keys) == self._engine.group.rank
         self._table.load(
             {
                 "keys": keys[own],

@@ -482,7 +482,7 @@ def test_what_embedding_bag_can_not_be_called_with_is_said(device):
         ({"input": keys, "per_sample_weights": [1.0]}, "per_sample_weights is a tensor, found l"),
         ({"input": flat}, r"keys have shape .6,.; they are .n,. with offsets"),
         ({"input": keys, "offsets": flat}, r"keys have shape .3, 2.; they are .n,. with offsets"),
-        ({"input": flat, "offsets": keys}, r"offsets have shape .3, 2., not .B,."),
+        ({"input": flat, "offsets": keys}, r"offsets are integers of shape .B,., found .3, 2."),
         ({"input": nested, "offsets": flat}, "nested keys have their own offsets"),
         ({"input": {"keys": keys}, "offsets": flat}, "dict has its own offsets and weights"),
         ({"input": keys.float()}, "integers, found torch.float32"),

@@ -228,3 +228,94 @@ def test_rows_are_written_and_exported_whatever_the_type(device):
         torch.set_default_dtype(kind)
     assert weight.dtype == torch.float32
     assert weight.tolist() == [[0.0, 0.0], [0.5, 0.5]]
+
+
+def test_what_an_optimizer_of_rows_alone_can_not_do_is_refused():
+    kind = (hugectr.Optimizer_t.SGD, hugectr.Update_t.Local)
+    for more, way_out in (
+        ({"clip_norm": 0.5}, "clip_grad_norm_"),
+        ({"learning_rate": 0.1}, r"collection.optimizer\(lr\)"),
+    ):
+        with pytest.raises(hugectr.InvalidArgument, match=way_out):
+            ht.EmbeddingBag(4, hugectr.CreateOptimizer(*kind, **more))
+
+
+def test_offsets_weights_and_names_of_other_kinds_are_refused():
+    bags = ht.EmbeddingBag(4, mode="sum")
+    keys = torch.tensor([1, 2, 3])
+    for offsets in (torch.tensor([0.0, 1.7]), torch.tensor([False, True])):
+        with pytest.raises(hugectr.InvalidArgument, match="offsets are integers"):
+            bags(keys, offsets)
+    offsets = torch.tensor([0, 1])
+    with pytest.raises(hugectr.InvalidArgument, match="weights are on meta"):
+        bags(keys, offsets, torch.ones(3, device="meta"))
+    with pytest.raises(hugectr.InvalidArgument, match="complex64"):
+        bags(keys, offsets, torch.ones(3, dtype=torch.complex64))
+    with pytest.raises(hugectr.InvalidArgument, match="dense tensor"):
+        bags(torch.eye(2, dtype=torch.int64).to_sparse())
+    both = ht.EmbeddingBagCollection([ht.TableConfig("a", 4), ht.TableConfig("b", 4)])
+    elsewhere = torch.zeros(3, dtype=torch.int64, device="meta")
+    with pytest.raises(hugectr.InvalidArgument, match="on several devices"):
+        both({"a": keys, "b": elsewhere})
+    none = (keys, torch.tensor([0]))
+    with pytest.raises(hugectr.InvalidArgument, match="keys are of no bag"):
+        both({"a": none, "b": none})
+    for bad in (3, None):
+        with pytest.raises(hugectr.InvalidArgument, match="name"):
+            ht.TableConfig(bad, 4)
+    with pytest.raises(hugectr.InvalidArgument, match="names"):
+        ht.TableConfig("a", 4, [1])
+    with pytest.raises(hugectr.InvalidArgument, match="num_embeddings"):
+        ht.export_embedding_bag(bags, -1)
+
+
+def test_a_device_may_have_its_number():
+    bags = ht.EmbeddingBag(4, device="cpu:0")
+    assert bags(torch.tensor([[1]])).shape == (1, 4)
+
+
+@pytest.mark.parametrize("default", [torch.float64, torch.bfloat16])
+def test_gradients_are_clipped_and_dropped_whatever_the_default_type(default, device):
+    bags = ht.EmbeddingBag(4, mode="sum", device=device)
+    rows = bags.optimizer(1.0)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        for change in ("clip", "drop"):
+            rows.zero_grad()
+            bags(torch.tensor([[1]], device=device)).sum().backward()
+            if change == "clip":
+                torch.nn.utils.clip_grad_norm_(rows.rows, 1.0)
+            else:
+                rows.rows[0].grad = None
+            rows.step()
+    finally:
+        torch.set_default_dtype(before)
+    assert len(bags.rows()) == 1
+
+
+def test_a_table_of_a_group_of_its_own_has_its_own_rate(device):
+    configs = [ht.TableConfig(name, 2) for name in "ab"]
+    bags = ht.EmbeddingBagCollection(configs, device=device, seed=1)
+    rows = bags.optimizer(1.0)
+    rows.add_param_group({"params": [rows.rows[1]], "lr": 0.25})
+    assert [group["table_names"] for group in rows.param_groups] == [["a"], ["b"]]
+    keys = torch.tensor([[1]], device=device)
+    before = bags({"a": keys, "b": keys}).values().detach()
+    bags({"a": keys, "b": keys}).values().sum().backward()
+    rows.step()
+    moved = before - bags({"a": keys, "b": keys}).values().detach()
+    torch.testing.assert_close(moved.cpu(), torch.tensor([[1.0, 1.0, 0.25, 0.25]]))
+    with pytest.raises(hugectr.InvalidArgument, match="twice"):
+        rows.add_param_group({"params": [rows.rows[0], rows.rows[0]]})
+    saved = rows.state_dict()
+    rows.load_state_dict(saved)
+
+
+def test_schedulers_of_fused_tables_say_nothing_wrong(recwarn, device):
+    bags = ht.EmbeddingBag(4, device=device, fused=True)
+    rows = bags.optimizer(1.0)
+    scheduler = torch.optim.lr_scheduler.StepLR(rows, 1)
+    bags(torch.tensor([[1]], device=device)).sum().backward()
+    scheduler.step()
+    assert not [each for each in recwarn if "lr_scheduler" in str(each.message)]

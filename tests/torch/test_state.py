@@ -138,7 +138,7 @@ def test_states_come_along_whatever_the_settings_of_the_optimizer(device, tmp_pa
     adam = {"optimizer_type": hugectr.Optimizer_t.Adam, "update_type": hugectr.Update_t.Local}
     model = Model(device)
     train(model, device, 2, seed=1)
-    for setting in ({"weight_decay": 0.01}, {"epsilon": 1e-6}, {"clip_norm": 1.0}, {"beta1": 0.8}):
+    for setting in ({"weight_decay": 0.01}, {"epsilon": 1e-6}, {"clip_value": 1.0}, {"beta1": 0.8}):
         for load in (
             lambda other: other.bags.load(model.bags.save(tmp_path)),
             lambda other: other.load_state_dict(model.state_dict()),
@@ -235,3 +235,84 @@ def test_what_is_no_key_names_no_row(keys, device):
             call(keys)
     assert len(rows) == 2
     assert rows.erase(torch.tensor([2])) == 1
+
+
+def _five_rows(device, max_rows=0, keys=(1, 2, 3, 4, 5)):
+    """Two tables with rows of Adam's."""
+    adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.Local)
+    configs = [ht.TableConfig("a", 4), ht.TableConfig("b", 4, max_rows=max_rows)]
+    bags = ht.EmbeddingBagCollection(configs, adam, device=device, seed=1)
+    rows = bags.optimizer(0.1)
+    batch = torch.tensor([keys], device=device)
+    bags({"a": batch, "b": batch}).values().sum().backward()
+    rows.step()
+    return bags
+
+
+def _all_of(bags):
+    return [bags.rows(name).state() for name in "ab"], bags._engine.core.steps()
+
+
+def _same(found, wanted):
+    assert found[1] == wanted[1]
+    for mine, other in zip(found[0], wanted[0], strict=True):
+        assert len(mine["states"]) == len(other["states"]) == 2
+        for one, two in zip(
+            [mine["keys"], mine["vectors"], *mine["states"]],
+            [other["keys"], other["vectors"], *other["states"]],
+            strict=True,
+        ):
+            assert torch.equal(one, two)
+
+
+def _reserved(state):
+    state["_extra_state"]["tables"]["b"]["keys"][0] = 2**63 - 1
+
+
+def _steps(state):
+    state["_extra_state"]["steps"] = -1
+
+
+@pytest.mark.parametrize("spoil", [_reserved, _steps, None])
+def test_a_state_dict_that_does_not_fit_changes_nothing(device, spoil):
+    state = _five_rows(device).state_dict()
+    own = _five_rows(device, max_rows=3, keys=(9, 7))
+    before = _all_of(own)
+    if spoil:
+        spoil(state)
+    with pytest.raises((hugectr.OutOfMemory, hugectr.InvalidArgument)):
+        own.load_state_dict(state)
+    _same(_all_of(own), before)
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_checkpoint_that_does_not_fit_changes_nothing(device, tmp_path, damaged):
+    saved = _five_rows(device).save(tmp_path / "saved")
+    own = _five_rows(device, max_rows=0 if damaged else 3, keys=(9, 7))
+    before = _all_of(own)
+    if damaged:
+        part = max(saved.glob("table1.vector*"))
+        data = bytearray(part.read_bytes())
+        data[len(data) // 2] ^= 1
+        part.write_bytes(data)
+    with pytest.raises(hugectr.DataError if damaged else hugectr.OutOfMemory):
+        own.load(saved)
+    _same(_all_of(own), before)
+
+
+def test_rows_that_do_not_fit_replace_none(device):
+    own = _five_rows(device)
+    before = _all_of(own)
+    vectors = torch.ones(3, 4)
+    for keys, states in (
+        ([1, 2], [vectors, vectors]),
+        ([1, 2, 3], [vectors]),
+        ([1, 2, 3], [vectors, vectors[:2]]),
+        ([0.5, 1.5, 2.5], [vectors, vectors]),
+        ([1, 2, 2**63 - 1], [vectors, vectors]),
+    ):
+        with pytest.raises(hugectr.InvalidArgument):
+            own.rows("a").set_state(
+                {"keys": torch.tensor(keys), "vectors": vectors, "states": states}
+            )
+        _same(_all_of(own), before)

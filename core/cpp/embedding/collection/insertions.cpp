@@ -30,7 +30,7 @@ void Insertions::end(std::uint64_t plan) {
   }
   const auto done = std::count_if(entries_.begin(), entries_.end(),
                                   [](const Entry& entry) { return entry.done(); });
-  if (static_cast<std::size_t>(done) > kMostDone) settle();
+  if (static_cast<std::size_t>(done) > kMostDone || stray_plans_ > kMostDone) relieve();
 }
 
 void Insertions::show(const RowsOfTable& updated) {
@@ -40,7 +40,9 @@ void Insertions::show(const RowsOfTable& updated) {
   for (auto entry = last; entry != entries_.rend(); ++entry) {
     const bool was_visible = std::exchange(entry->visible, true);
     if (!std::exchange(entry->awaits_update, false)) {
-      if (!was_visible) list_rows(*entry, shown);
+      if (was_visible) continue;
+      list_rows(*entry, shown);
+      ++stray_plans_;
       continue;
     }
     for (std::size_t t = 0; t < entry->tables.size(); ++t) {
@@ -101,6 +103,44 @@ void Insertions::settle() {
   if (entries_.empty()) erase_strays();
 }
 
+bool Insertions::relieve() {
+  const std::size_t before = rows_there();
+  settle();
+  const auto waits = [](const Entry& entry) { return entry.awaits_update; };
+  if (!entries_.empty() && std::none_of(entries_.begin(), entries_.end(), waits)) {
+    before_rows_go_();
+    hide_planned();
+    erase_strays();
+  }
+  return rows_there() < before;
+}
+
+void Insertions::hide_planned() {
+  std::vector<std::set<std::uint32_t>> hidden(group_.size());
+  for (Entry& entry : entries_) {
+    if (std::exchange(entry.visible, true)) continue;
+    list_rows(entry, hidden);
+    for (std::size_t t = 0; t < entry.tables.size(); ++t) {
+      group_.table(t).part(gpu_.get_local_id()).show(entry.tables[t].extent);
+    }
+  }
+  for (std::size_t t = 0; t < hidden.size(); ++t) {
+    if (hidden[t].empty()) continue;
+    group_.table(t).part(gpu_.get_local_id()).hide({hidden[t].begin(), hidden[t].end()});
+    strays_[t].merge(hidden[t]);
+  }
+  entries_.remove_if([](const Entry& entry) { return entry.done(); });
+}
+
+std::size_t Insertions::rows_there() const {
+  std::size_t rows = 0;
+  for (std::size_t t = 0; t < group_.size(); ++t) {
+    const HashTable::State state = group_.table(t).part(gpu_.get_local_id()).state();
+    rows += state.rows - state.free;
+  }
+  return rows;
+}
+
 bool Insertions::rows_go() const {
   if (!entries_.empty()) return entries_.back().done();
   return std::any_of(strays_.begin(), strays_.end(),
@@ -123,10 +163,18 @@ void Insertions::take_back() {
 }
 
 void Insertions::erase_strays() {
+  stray_plans_ = 0;
   for (std::size_t t = 0; t < strays_.size(); ++t) {
     if (strays_[t].empty()) continue;
+    std::set<std::uint32_t> kept;
+    if (!entries_.empty()) {
+      for (const std::uint32_t row : in_use_(t)) {
+        if (strays_[t].erase(row) > 0) kept.insert(row);
+      }
+    }
     const std::vector<std::uint32_t> rows(strays_[t].begin(), strays_[t].end());
-    strays_[t].clear();
+    strays_[t] = std::move(kept);
+    if (rows.empty()) continue;
     Tensor2<std::uint32_t> on_device;
     auto arena =
         DeviceBuffer2::create("rows that never trained", DeviceAllocator(gpu_.memory_resource()));
@@ -136,7 +184,12 @@ void Insertions::erase_strays() {
     gpu_.plan_stream().synchronize();
     Table& table = group_.table(t).part(gpu_.get_local_id());
     table.reveal(rows);  // visible ones alone are erased
-    table.erase(on_device.ref());
+    if (entries_.empty()) {
+      table.erase(on_device.ref());
+      continue;
+    }
+    table.erase_unplanned(on_device.ref());
+    for (Entry& entry : entries_) entry.tables[t].extent.live -= rows.size();
   }
 }
 

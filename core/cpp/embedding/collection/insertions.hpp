@@ -15,15 +15,20 @@ namespace hugectr {
 /// the plans themselves. An update shows the rows of the plans whose gradients it applied. What a
 /// plan inserted that goes without one is taken back in the reverse order of the plans, because a
 /// later one may use the rows of an earlier one; or, where an update of a later plan has shown it,
-/// hidden at once, and erased as soon as no plan is in use. For one thread at a time.
+/// hidden at once, and erased when no plan is in use or relieve() finds that none has it. For one
+/// thread at a time.
 class Insertions {
  public:
+  using RowsOfTable = std::function<std::vector<std::uint32_t>(std::size_t table)>;
+
   /// `before_rows_go`: called before rows are taken back or erased. Who has a plan that is not yet
-  /// in use then adds it, for it may have found them.
-  Insertions(LookupGroup& group, GPUResource& gpu, std::function<void()> before_rows_go)
+  /// in use then adds it, for it may have found them. `in_use`: rows of plans that are.
+  Insertions(LookupGroup& group, GPUResource& gpu, std::function<void()> before_rows_go,
+             RowsOfTable in_use)
       : group_(group),
         gpu_(gpu),
         before_rows_go_(std::move(before_rows_go)),
+        in_use_(std::move(in_use)),
         strays_(group.size()) {}
 
   /// A plan that is in use; later ones have greater numbers.
@@ -34,12 +39,15 @@ class Insertions {
   /// may come that asks for the same, as the second forward of activation checkpointing does.
   void end(std::uint64_t plan);
   /// The update of all gradients has been submitted. `updated`: its rows of a table, on the host.
-  using RowsOfTable = std::function<std::vector<std::uint32_t>(std::size_t table)>;
   void show(const RowsOfTable& updated);
   /// There will be no update of the gradients so far.
   void withdraw();
   /// Takes back or erases what can be.
   void settle();
+  /// The same, and rows that never trained while plans are in use which do not have them. Nothing
+  /// while gradients wait for an update. Reads the rows of these plans back: for who lacks room.
+  /// Whether there is more room than before.
+  bool relieve();
 
  private:
   struct Entry {
@@ -57,11 +65,17 @@ class Insertions {
   bool rows_go() const;
   void take_back();
   void erase_strays();
+  /// What plans have inserted can not be taken back, for other rows are about to go: it is shown,
+  /// and hidden, as that of plans without an update is.
+  void hide_planned();
+  std::size_t rows_there() const;
 
   LookupGroup& group_;
   GPUResource& gpu_;
   std::function<void()> before_rows_go_;
-  std::list<Entry> entries_;  ///< in the order of the plans
+  RowsOfTable in_use_;
+  std::size_t stray_plans_ = 0;  ///< since rows were erased
+  std::list<Entry> entries_;     ///< in the order of the plans
   /// By table: rows that are hidden, for they never trained.
   std::vector<std::set<std::uint32_t>> strays_;
 };

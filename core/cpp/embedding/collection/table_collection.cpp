@@ -63,7 +63,9 @@ TableCollection::TableCollection(const std::vector<SparseEmbeddingHashParams>& t
       gpu_(resources_->get_local_gpu(kLocal)),
       group_(checked(tables), resources_),
       gradients_(group_, gpu_),
-      insertions_(group_, gpu_, [this] { finish_begun(); }),
+      insertions_(
+          group_, gpu_, [this] { finish_begun(); },
+          [this](std::size_t table) { return rows_alive(table); }),
       waits_(waits_for_keys(device.type)) {
   for (const SparseEmbeddingHashParams& params : tables) {
     tiered_ = tiered_ || params.memory.tiered();
@@ -170,11 +172,11 @@ TableCollection::Token TableCollection::begin(std::span<const SparseTensor> batc
   Batch& own = alive_.emplace(token, take_batch()).first->second;
   begun_ = token;
   try {
+    own.keys.assign(batch.begin(), batch.end());
     if (beside) {
-      beside_.begin([this, &own, keys = std::vector(batch.begin(), batch.end()),
-                     bags = std::move(bags)]() mutable {
+      beside_.begin([this, &own, bags = std::move(bags)]() mutable {
         try {
-          look_up_begun(own, keys, std::move(bags), !waits_);
+          look_up_begun(own, own.keys, std::move(bags), !waits_);
         } catch (const std::exception&) {
           own.failure = std::current_exception();
         }
@@ -212,10 +214,32 @@ void TableCollection::finish_begun() {
   Batch& batch = alive_.at(token);
   if (batch.failure) return;
   try {
-    finish(token, batch);
+    finish_in_room(token, batch);
   } catch (...) {
     batch.failure = std::current_exception();
   }
+}
+
+void TableCollection::finish_in_room(Token token, Batch& own) {
+  try {
+    return finish(token, own);
+  } catch (const OutOfMemory&) {
+    own.failure = std::current_exception();
+  }
+  if (!insertions_.relieve()) std::rethrow_exception(own.failure);
+  own.failure = nullptr;
+  look_up_begun(own, own.keys, {}, false);
+  finish(token, own);
+}
+
+std::vector<std::uint32_t> TableCollection::rows_alive(std::size_t table) {
+  std::vector<std::uint32_t> rows;
+  for (auto& [token, batch] : alive_) {
+    if (batch.failure) continue;  // it has no plan
+    const std::vector<std::uint32_t> own = planned_rows_of(batch, table);
+    rows.insert(rows.end(), own.begin(), own.end());
+  }
+  return rows;
 }
 
 void TableCollection::finish(Token token, Batch& own) {

@@ -123,10 +123,15 @@ class HCTR_API TableCollection {
     Tensor2<std::int64_t> row_counts;  ///< staging: distinct rows of each table
     Tensor2<std::int64_t> wrong;       ///< staging, (1): whether its bags are not good
     std::unique_ptr<Event> counted;
-    std::exception_ptr failure;  ///< why there is no plan
-    bool given = false;          ///< vectors have been, before anybody knew of its keys
+    std::exception_ptr failure;      ///< why there is no plan
+    std::vector<SparseTensor> keys;  ///< until the plan is made
+    bool given = false;              ///< vectors have been, before anybody knew of its keys
   };
   Batch take_batch();
+  /// Rows of a table that batches which are alive have, some of them twice.
+  std::vector<std::uint32_t> rows_alive(std::size_t table);
+  /// finish(), once more where a table is full of rows that never trained.
+  void finish_in_room(Token token, Batch& batch);
   Batch& alive(Token token);
   /// With its plan made; throws why there is none.
   Batch& batch_of(Token token);
@@ -148,7 +153,9 @@ class HCTR_API TableCollection {
   void submit_begun();
   /// What follows the plan of a batch on the plan stream.
   void count_rows(Batch& batch);
-  /// On the host: the distinct rows of a batch, of a table that is trained.
+  /// On the host: the distinct rows of a batch.
+  std::vector<std::uint32_t> planned_rows_of(Batch& batch, std::size_t table);
+  /// The same of a table that is trained; of another none.
   std::vector<std::uint32_t> rows_of(Batch& batch, std::size_t table);
 
   std::shared_ptr<ResourceManager> resources_;

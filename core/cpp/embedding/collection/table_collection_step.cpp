@@ -96,7 +96,11 @@ void TableCollection::update(Token token, std::span<const TensorRef> gradients,
 }
 
 std::vector<std::uint32_t> TableCollection::rows_of(Batch& batch, std::size_t table) {
-  if (!group_.table(table).is_trainable()) return {};
+  return group_.table(table).is_trainable() ? planned_rows_of(batch, table)
+                                            : std::vector<std::uint32_t>{};
+}
+
+std::vector<std::uint32_t> TableCollection::planned_rows_of(Batch& batch, std::size_t table) {
   batch.counted->synchronize();
   const PlannedRows planned = group_.planned_rows(kLocal, batch.slot)[table];
   std::vector<std::uint32_t> rows(static_cast<std::size_t>(batch.row_counts.get_ptr()[table]));

@@ -233,6 +233,11 @@ void Table::keep_births() {
 void Table::erase(const TensorRef& rows) {
   HCTR_CHECK(!is_pinned(), "embedding '", spec_.name,
              "': erase while a training batch is planned; drop_plan() first");
+  erase_unplanned(rows);
+  ++generation_;
+}
+
+void Table::erase_unplanned(const TensorRef& rows) {
   gpu_.compute_stream().synchronize();
   keep_births();
   has_erased_ = true;
@@ -240,7 +245,6 @@ void Table::erase(const TensorRef& rows) {
   index_.erase(context, rows);
   if (keeps_scores()) run(context, ClearScores{.rows = rows, .scores = scores(size())});
   context.stream->synchronize();
-  ++generation_;
   {
     const std::lock_guard lock(shown_);
     visible_.live -= rows.size();

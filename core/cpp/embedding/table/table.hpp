@@ -142,6 +142,9 @@ class Table {
   /// Forgets these rows (n, uint32, on the device; each once, visible). Their numbers go to rows to
   /// come. Not while a training batch is planned. Waits.
   void erase(const TensorRef& rows);
+  /// The same of rows that no plan has: plans stay good, but what they inserted before can not be
+  /// taken back any more, and extents from before have more rows than there are.
+  void erase_unplanned(const TensorRef& rows);
   /// First states for all visible rows, on the compute stream. Waits.
   void reset_states(const OpContext& context);
 
