@@ -254,7 +254,7 @@ def _vectors(
 
 
 vectors = torch.library.custom_op(
-    "hugectr::vectors",
+    "hugectr::planned_vectors",
     _vectors,
     mutates_args=(),
     schema="(Tensor anchor, Tensor token, SymInt[] sizes, int[] dims, ScalarType dtype, "

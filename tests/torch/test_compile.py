@@ -68,7 +68,7 @@ def test_the_operators_are_what_torch_asks_of_them(device):
     gradients = [torch.ones(2, 4, device=device)]
     for operator, arguments in (
         (own.look_up, (*batch, *more)),
-        (own.vectors, (anchor.detach(), token, *more, collection._number)),
+        (own.planned_vectors, (anchor.detach(), token, *more, collection._number)),
         (own.keep_gradients, (token, gradients, collection._number, 0)),
     ):
         torch.library.opcheck(operator.default, arguments, test_utils=tests)
