@@ -13,6 +13,8 @@ from pathlib import Path
 from hugectr.base.errors import InvalidArgument
 from hugectr.base.exchange import exchange
 
+#: What looking into somebody's file may end in.
+_NONE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _WAY_OUT = "give another path, or remove it"
 
 
@@ -27,7 +29,7 @@ def refuse_other_file(where: str, path: Path, what: str, is_one: Callable[[Path]
     what : str
         What is replaced, in words.
     is_one : callable
-        Whether a file that is there is one; errors of files, values and depth mean that it is none.
+        Whether a file that is there is one; errors of files and of what is in them: none.
 
     Raises
     ------
@@ -40,7 +42,7 @@ def refuse_other_file(where: str, path: Path, what: str, is_one: Callable[[Path]
         raise InvalidArgument(f"{where}: {path} is there and no file; {_WAY_OUT}")
     try:
         good = path.stat().st_size == 0 or is_one(path)
-    except (OSError, ValueError, RecursionError):
+    except _NONE:
         good = False
     if not good:
         raise InvalidArgument(f"{where}: {path} is there and no {what}; {_WAY_OUT}")
@@ -72,7 +74,7 @@ def refuse_other_folder(
     there = sorted(os.listdir(folder))
     try:
         own = names_of(folder) if there else set()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except _NONE:
         own = set()
     others = [name for name in there if name not in own and name != "__pycache__"]
     if others and own:

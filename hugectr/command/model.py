@@ -97,8 +97,11 @@ def _convert(args: argparse.Namespace) -> int:
     return 0
 
 
-def _is_json(path: Path) -> bool:
-    return isinstance(json.loads(path.read_bytes()), dict)
+def _is_plan(path: Path) -> bool:
+    from hugectr.plan.plan_file import read_plan
+
+    read_plan(path)
+    return True
 
 
 def _rows(text: str) -> tuple[str, int]:
@@ -118,7 +121,7 @@ def _plan(args: argparse.Namespace) -> int:
     predicts = args.devices or named or args.out or args.html or args.measure
     if args.out:
         check_writable("--out", args.out)
-        refuse_other_file("--out", Path(args.out), "plan in JSON", _is_json)
+        refuse_other_file("--out", Path(args.out), "plan in JSON", _is_plan)
     if args.html:
         check_page("--html", args.html)
     if Path(args.path).is_dir():

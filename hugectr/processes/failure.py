@@ -50,7 +50,7 @@ def _seconds(name: str, default: float) -> float:
         value = float(text) if text else default
     except ValueError:
         value = 0.0
-    if value <= 0:
+    if not value > 0:  # NaN is no number of seconds either
         raise CommError(f"{name}: found {text!r}, allowed: a number of seconds above 0")
     return value
 

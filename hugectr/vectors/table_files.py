@@ -116,7 +116,11 @@ def _is_safetensors_of_rows(path: Path) -> bool:
     if not isinstance(header, dict):
         return False
     keys = [name.removesuffix(".key") for name in header if name.endswith(".key")]
-    return "step" in header.get("__metadata__", {}) or any(f"{n}.vector" in header for n in keys)
+    metadata = header.get("__metadata__", {})
+    # Others note steps too, beside what else they say.
+    if not isinstance(metadata, dict) or not metadata.keys() <= {"step"}:
+        return False
+    return bool(metadata) or any(f"{name}.vector" in header for name in keys)
 
 
 def _is_array(path: Path) -> bool:

@@ -51,6 +51,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("data generate a b --slot-sizes 3 --uniform --alpha 1.2", "--alpha belongs to"),
         ("data criteo a --out b --hash-size 9 --min-count 2", "--min-count belongs to"),
         ("model plan config.json --out data.csv", "data.csv is there and no plan"),
+        ("model plan config.json --out config.json", "config.json is there and no plan"),
         ("model plan config.json --html data.csv", "--html: found 'data.csv'"),
         ("export m --torch t --tables auto", "--tables belongs to --onnx"),
         ("model convert m t --to numpy --seed 0", "--seed belongs to --to native"),

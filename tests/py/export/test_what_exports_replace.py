@@ -2,6 +2,7 @@
 """Exports replace what an earlier export has written, and nothing else."""
 
 import errno
+import json
 import os
 
 import numpy as np
@@ -11,12 +12,13 @@ import pytest
 from oracle.export_models import TOWER, example
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.replaced import refuse_other_file
 from hugectr.command import cli
 from hugectr.export import to_onnx, to_torch
 from hugectr.export.onnx_file import _FILES
 from hugectr.export.onnx_head import is_onnx
 from hugectr.export.tables_beside import refuse_other_export
-from hugectr.vectors.table_files import refuse_other_table
+from hugectr.vectors.table_files import _is_safetensors_of_rows, refuse_other_table
 
 #: ModelProto: ir_version 8, producer "x", a graph of three bytes.
 SMALLEST = b"\x08\x08\x12\x01x\x3a\x03\x12\x01g"
@@ -146,3 +148,12 @@ def test_a_file_that_nests_deeply_is_no_table(tmp_path):
     with pytest.raises(InvalidArgument, match=r"deep.safetensors is there and no safetensors file"):
         refuse_other_table(path, "safetensors")
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("metadata", [{"step": "9", "format": "pt"}, None, 5, "step of mine"])
+def test_a_safetensors_file_of_another_program_is_none_of_rows(tmp_path, metadata):
+    header = json.dumps({"__metadata__": metadata}).encode()
+    file = tmp_path / "lora.safetensors"
+    file.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(InvalidArgument, match="is there and no"):
+        refuse_other_file("convert", file, "safetensors file of rows", _is_safetensors_of_rows)
