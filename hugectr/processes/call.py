@@ -51,6 +51,11 @@ def call(target: Target, place: Place, name: str, to: int, deadline: Deadline) -
             address, secret = target()
             where = f" at {address[0]}:{address[1]}"
             return _attempt(address, secret, place, name, to, deadline)
+        except UnicodeError as error:  # of a name that no address has
+            raise CommError(
+                f"process {place.rank} can not look for process {to} of this job{where}: "
+                f"MASTER_ADDR is no name of a machine ({error})"
+            ) from error
         except (OSError, CommError) as error:
             if isinstance(error, _Refused):
                 raise CommError(str(error)) from None

@@ -33,7 +33,7 @@ def say_that_it_follows(rank: int) -> None:
 
 def _say(rank: int, word: bytes) -> None:
     number, _, inode = os.environ.get(_VARIABLE, "").partition(":")
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, OverflowError):
         # The variable of a launcher further up names what is not open here, or something else.
         found = os.fstat(int(number))
         if stat.S_ISFIFO(found.st_mode) and str(found.st_ino) == inode:

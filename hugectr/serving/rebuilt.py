@@ -123,7 +123,7 @@ def parts_of(where: str, description: Description, device: str, batch_size: int)
             [DenseLayer.from_spec(spec) for spec in layer_specs(description)],
             CreateOptimizer(Optimizer_t.SGD),
         )
-    except (InvalidArgument, KeyError, TypeError) as error:
+    except (InvalidArgument, KeyError, TypeError, ValueError) as error:
         raise DataError(
             f"{where} is of a model that this version can not build ({error}): load it with the "
             "version that saved it"

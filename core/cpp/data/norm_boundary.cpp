@@ -18,7 +18,8 @@ RecordFit fit_record(const NormRecordShape& shape, const std::uint8_t* p, std::s
     if (length < static_cast<std::int64_t>(shape.min_payload) ||
         length > static_cast<std::int64_t>(shape.max_payload)) {
       *what = concat("length of the record is ", length, ", allowed are ", shape.min_payload,
-                     " to ", shape.max_payload, " (or the length of the record before is wrong)");
+                     " to ", shape.max_payload, " (more keys in a slot than nnz_per_slot allows, or the length of the record before is "
+                     "wrong)");
       return RecordFit::Lost;
     }
     *payload = static_cast<std::size_t>(length);

@@ -170,7 +170,7 @@ void NetworkGraph::append_training(StepSchedule& schedule, LayerBuilder& builder
                                    const std::vector<std::unique_ptr<Layer>>& built) {
   schedule.add_tensor(names::kWgrad, {layout_.flat_size()}, TensorRole::External);
   if (has_loss()) append_total_loss(schedule);
-  append_regularizers(schedule);
+  append_regularizers(schedule, options_.local_batch);
   for (auto layer = built.rbegin(); layer != built.rend(); ++layer) (*layer)->backward(builder);
   if (scales_loss()) append_loss_scaling(schedule);
   append_update(schedule);
@@ -184,7 +184,7 @@ void NetworkGraph::append_evaluation(StepSchedule& schedule) {
   if (!has_loss()) return;
   append_predictions(schedule);
   append_total_loss(schedule);
-  append_regularizers(schedule);
+  append_regularizers(schedule, options_.local_batch_eval);
 }
 
 void NetworkGraph::append_predictions(StepSchedule& schedule) {
@@ -232,7 +232,7 @@ void NetworkGraph::exchange_while_backward(StepSchedule& schedule) const {
   bucket_wgrad(schedule, names::kWgrad, places, bucket_bytes_wanted(), behind);
 }
 
-void NetworkGraph::append_regularizers(StepSchedule& schedule) {
+void NetworkGraph::append_regularizers(StepSchedule& schedule, std::size_t local_batch) {
   for (const DenseLayerSpec& layer : layers_) {
     const Attributes& attributes = layer.attributes;
     if (!attributes.get_bool("use_regularizer", false) || layout_.count() == 0) continue;
@@ -242,11 +242,13 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
     const RegularizerKind type = kind == "L1" ? RegularizerKind::L1 : RegularizerKind::L2;
     const double lambda = attributes.get_double("lambda", 0.0);
     // The shares of the devices are summed: each adds its part of what the formula asks for once.
-    const double share = 1.0 / static_cast<double>(options_.devices);
+    // By the samples of a whole batch: the last one of an epoch may have few, and would have the
+    // penalty of many steps.
+    const auto devices = static_cast<double>(options_.devices);
+    const double share = 1.0 / (devices * devices * static_cast<double>(local_batch));
     const std::string& layer_name = layer.tops.front();
     RegularizerLoss loss;
     loss.w = schedule.ref(names::kWeights);
-    loss.inv_batch = schedule.ref(names::kInvWeightSum);
     loss.loss = schedule.ref(names::kLoss);
     loss.partial =
         schedule.add_tensor(layer_name + "@regularizer", {partial_rows(layout_.flat_size())},
@@ -258,7 +260,6 @@ void NetworkGraph::append_regularizers(StepSchedule& schedule) {
     if (!schedule.has(names::kWgrad)) continue;
     RegularizerGrad gradient;
     gradient.w = schedule.ref(names::kWeights);
-    gradient.inv_batch = schedule.ref(names::kInvWeightSum);
     if (scales_loss()) gradient.loss_scale = schedule.ref(names::kLossScale);
     gradient.dw = schedule.ref(names::kWgrad);
     gradient.kind = type;

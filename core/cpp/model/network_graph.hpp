@@ -119,7 +119,7 @@ class HCTR_API NetworkGraph {
   /// Their logits side by side, and what of them is read after the schedule has run.
   void append_predictions(StepSchedule& schedule);
   void append_total_loss(StepSchedule& schedule);
-  void append_regularizers(StepSchedule& schedule);
+  void append_regularizers(StepSchedule& schedule, std::size_t local_batch);
   void append_loss_scaling(StepSchedule& schedule);
   void append_update(StepSchedule& schedule);
   void exchange_while_backward(StepSchedule& schedule) const;

@@ -12,7 +12,6 @@ namespace hugectr {
 
 void RegularizerLoss::check() const {
   check_packed_float(kName, "w", w, {w.size()});
-  check_packed_float(kName, "inv_batch", inv_batch, {1});
   check_packed_float(kName, "loss", loss, {1});
   HCTR_CHECK(
       partial.dtype == TensorScalarType::Float64 && partial.shape == Shape{partial_rows(w.size())},
@@ -24,7 +23,6 @@ void RegularizerLoss::check() const {
 void RegularizerGrad::check() const {
   check_packed_float(kName, "w", w, {w.size()});
   check_packed_float(kName, "dw", dw, w.shape);
-  check_packed_float(kName, "inv_batch", inv_batch, {1});
   if (!loss_scale.empty()) check_packed_float(kName, "loss_scale", loss_scale, {1});
   HCTR_CHECK(lambda >= 0.0, kName, ": lambda is ", lambda, ", must not be negative");
 }
@@ -60,15 +58,12 @@ void regularizer_loss_kernel(const OpContext& ctx, const RegularizerLoss& op) {
   });
   double total = 0.0;
   for (std::size_t i = 0; i < op.partial.rows(); ++i) total += partial[i];
-  *op.loss.ptr<float>() += static_cast<float>(
-      op.share * op.lambda * static_cast<double>(*op.inv_batch.ptr<float>()) * total);
+  *op.loss.ptr<float>() += static_cast<float>(op.share * op.lambda * total);
 }
 
 void regularizer_grad_kernel(const OpContext& ctx, const RegularizerGrad& op) {
   const float loss_scale = op.loss_scale.empty() ? 1.0f : *op.loss_scale.ptr<float>();
-  const auto factor =
-      loss_scale *
-      static_cast<float>(op.share * op.lambda * static_cast<double>(*op.inv_batch.ptr<float>()));
+  const auto factor = loss_scale * static_cast<float>(op.share * op.lambda);
   const auto add = [&](auto kind) {
     parallel_for(*ctx.pool, op.w.size(), kSpanElements, [&](std::size_t begin, std::size_t end) {
       const float* __restrict w = op.w.ptr<float>();

@@ -12,20 +12,19 @@ HCTR_HD inline float regularizer_slope(RegularizerKind kind, float w) {
   return kind == RegularizerKind::L2 ? w : (w > 0.0f ? 1.0f : (w < 0.0f ? -1.0f : w));
 }
 
-/// loss += share * lambda * inv_batch * sum_i (|w_i| for L1, w_i^2 / 2 for L2).
+/// loss += share * lambda * sum_i (|w_i| for L1, w_i^2 / 2 for L2).
 ///
-/// w: flat (n) float32, contiguous; inv_batch, loss: (1) float32; partial: (partial_rows(n))
-/// float64 scratch. inv_batch is 1 / samples of the GLOBAL batch. share is 1 / devices where
-/// every device adds its part. Accumulates into loss. Deterministic.
+/// w: flat (n) float32, contiguous; loss: (1) float32; partial: (partial_rows(n)) float64 scratch.
+/// share: 1 / samples of a whole batch of all devices, and 1 / devices of that where every device
+/// adds its part. Accumulates into loss. Deterministic.
 struct HCTR_API RegularizerLoss {
   static constexpr const char* kName = "regularizer_loss";
-  TensorRef w, inv_batch, loss, partial;
+  TensorRef w, loss, partial;
   RegularizerKind kind = RegularizerKind::L2;
   double lambda = 0.0;
   double share = 1.0;
   void visit(OpVisitor& v) {
     v.tensor("w", Access::In, w);
-    v.tensor("inv_batch", Access::In, inv_batch);
     v.tensor("loss", Access::InOut, loss);
     v.tensor("partial", Access::Out, partial);
     v.attribute("kind", kind);
@@ -35,19 +34,18 @@ struct HCTR_API RegularizerLoss {
   void check() const;
 };
 
-/// dw_i += loss_scale * share * lambda * inv_batch * (sign(w_i) for L1, w_i for L2).
+/// dw_i += loss_scale * share * lambda * (sign(w_i) for L1, w_i for L2).
 ///
-/// w, dw: flat (n) float32, contiguous; inv_batch: (1) float32; loss_scale: (1) float32, 1 when
-/// absent. share as above. Accumulates into dw. Deterministic.
+/// w, dw: flat (n) float32, contiguous; loss_scale: (1) float32, 1 when absent. share as above.
+/// Accumulates into dw. Deterministic.
 struct HCTR_API RegularizerGrad {
   static constexpr const char* kName = "regularizer_grad";
-  TensorRef w, inv_batch, loss_scale, dw;
+  TensorRef w, loss_scale, dw;
   RegularizerKind kind = RegularizerKind::L2;
   double lambda = 0.0;
   double share = 1.0;
   void visit(OpVisitor& v) {
     v.tensor("w", Access::In, w);
-    v.tensor("inv_batch", Access::In, inv_batch);
     v.optional("loss_scale", Access::In, loss_scale);
     v.tensor("dw", Access::InOut, dw);
     v.attribute("kind", kind);

@@ -45,23 +45,19 @@ __global__ void __launch_bounds__(kThreads)
 
 // One warp.
 __global__ void add_loss_kernel(const double* partial, std::size_t pieces, double factor,
-                                const float* inv_batch, float* loss) {
+                                float* loss) {
   double sum = 0.0;
   for (std::size_t i = threadIdx.x; i < pieces; i += 32) sum += partial[i];
   sum = group_sum<32>(sum);
-  if (threadIdx.x == 0) {
-    *loss += static_cast<float>(factor * static_cast<double>(*inv_batch) * sum);
-  }
+  if (threadIdx.x == 0) *loss += static_cast<float>(factor * sum);
 }
 
 // Floor: reads w and dw, writes dw: 12 bytes a weight.
 template <RegularizerKind kKind>
 __global__ void __launch_bounds__(kGradThreads)
     add_gradient_kernel(const float* __restrict__ w, float* __restrict__ dw, std::size_t n,
-                        bool aligned, double share, const float* inv_batch,
-                        const float* loss_scale) {
-  const float factor = (loss_scale == nullptr ? 1.0f : *loss_scale) *
-                       static_cast<float>(share * static_cast<double>(*inv_batch));
+                        bool aligned, float share, const float* loss_scale) {
+  const float factor = (loss_scale == nullptr ? 1.0f : *loss_scale) * share;
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * kGradThreads;
   const std::size_t thread = static_cast<std::size_t>(blockIdx.x) * kGradThreads + threadIdx.x;
   const std::size_t groups = aligned ? n / 4 : 0;
@@ -91,7 +87,7 @@ void regularizer_loss_kernel(const OpContext& context, const RegularizerLoss& op
   launch(context, "regularizer_loss", dim3(static_cast<unsigned>(pieces)), dim3(kThreads), 0,
          kernel, w, n, samples_per_partial(n), aligned_16(w), partial);
   launch(context, "regularizer_loss total", dim3(1), dim3(32), 0, &add_loss_kernel, partial, pieces,
-         op.share * op.lambda, op.inv_batch.ptr<float>(), op.loss.ptr<float>());
+         op.share * op.lambda, op.loss.ptr<float>());
 }
 
 void regularizer_grad_kernel(const OpContext& context, const RegularizerGrad& op) {
@@ -102,8 +98,9 @@ void regularizer_grad_kernel(const OpContext& context, const RegularizerGrad& op
   const auto kernel = op.kind == RegularizerKind::L1 ? &add_gradient_kernel<RegularizerKind::L1>
                                                      : &add_gradient_kernel<RegularizerKind::L2>;
   launch(context, "regularizer_grad", dim3(grid_for(n, 4 * kGradThreads)), dim3(kGradThreads), 0,
-         kernel, w, dw, n, aligned_16(w) && aligned_16(dw), op.share * op.lambda,
-         op.inv_batch.ptr<float>(), op.loss_scale.empty() ? nullptr : op.loss_scale.ptr<float>());
+         kernel, w, dw, n, aligned_16(w) && aligned_16(dw),
+         static_cast<float>(op.share * op.lambda),
+         op.loss_scale.empty() ? nullptr : op.loss_scale.ptr<float>());
 }
 
 const OpRegistration<RegularizerLoss> regularizer_loss_cuda{DeviceType::Cuda,

@@ -151,7 +151,7 @@ TEST(OverwriteGradients, TheFirstWriterStoresUnlessARegulariserWroteBefore) {
   StepSchedule& s = regularised.s;
   const TensorRef all = s.add_tensor("@wgrad", {100}, TensorRole::External);
   s.records().insert(s.records().begin(),
-                     {RegularizerGrad{.w = all, .inv_batch = all, .dw = all}, Phase::Backward, ""});
+                     {RegularizerGrad{.w = all, .dw = all}, Phase::Backward, ""});
   overwrite_gradients(s);
   for (const LinearBwd& record : backward_records(s)) EXPECT_FALSE(record.overwrite);
 }

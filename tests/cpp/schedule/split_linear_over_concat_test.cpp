@@ -242,7 +242,7 @@ TEST(OverwriteGradients, EveryRangeOfRowsHasItsFirstWriter) {
   split(regularised.s);
   auto& records = regularised.s.records();
   records.insert(records.begin(),
-                 {RegularizerGrad{.w = all, .inv_batch = all, .dw = all}, Phase::Backward, ""});
+                 {RegularizerGrad{.w = all, .dw = all}, Phase::Backward, ""});
   overwrite_gradients(regularised.s);
   for (const LinearBwd& record : records_of<LinearBwd>(regularised.s)) {
     EXPECT_FALSE(record.overwrite);

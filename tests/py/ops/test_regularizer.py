@@ -18,17 +18,12 @@ def test_regularizer(rng, assert_close, n, kind):
     w = rng.standard_normal(n).astype(np.float32)
     w[::3] = 0
     w[0] = -1.5
-    inv_batch = np.array([1 / 48], np.float32)
-    attributes = {"kind": kind, "lambda": 0.02, "share": 0.25}
+    attributes = {"kind": kind, "lambda": 0.02, "share": 0.25 / 48}
     loss, dw = np.array([0.7], np.float32), rng.standard_normal(n).astype(np.float32)
     before = dw.copy()
     partial = np.full(partial_rows(n), np.nan)
-    _core.run_op(
-        "regularizer_loss",
-        {"w": w, "inv_batch": inv_batch, "loss": loss, "partial": partial},
-        attributes,
-    )
-    _core.run_op("regularizer_grad", {"w": w, "inv_batch": inv_batch, "dw": dw}, attributes)
+    _core.run_op("regularizer_loss", {"w": w, "loss": loss, "partial": partial}, attributes)
+    _core.run_op("regularizer_grad", {"w": w, "dw": dw}, attributes)
     factor, w64 = 0.25 * 0.02 / 48, w.astype(np.float64)
     assert_close(loss, [0.7 + factor * value(w64, kind)])
     assert_close(dw, before + factor * (np.sign(w64) if kind == L1 else w64))
@@ -40,13 +35,8 @@ def test_regularizer_grad_is_scaled(rng, assert_close, kind):
     dw = np.zeros(37, np.float32)
     _core.run_op(
         "regularizer_grad",
-        {
-            "w": w,
-            "inv_batch": np.full(1, 0.25, np.float32),
-            "loss_scale": np.full(1, 256, np.float32),
-            "dw": dw,
-        },
-        {"kind": kind, "lambda": 3.0, "share": 1.0},
+        {"w": w, "loss_scale": np.full(1, 256, np.float32), "dw": dw},
+        {"kind": kind, "lambda": 3.0, "share": 0.25},
     )
     assert_close(dw, 256 * 0.75 * (np.sign(w) if kind == L1 else w.astype(np.float64)))
 
@@ -57,9 +47,7 @@ def test_regularizer_grad_is_the_derivative(rng, assert_close, numeric_gradients
     w += np.sign(w) * 0.01  # away from the kink of |w|
     dw = np.zeros(9, np.float32)
     attributes = {"kind": kind, "lambda": 3.0, "share": 1.0}
-    _core.run_op(
-        "regularizer_grad", {"w": w, "inv_batch": np.ones(1, np.float32), "dw": dw}, attributes
-    )
+    _core.run_op("regularizer_grad", {"w": w, "dw": dw}, attributes)
     assert_close(dw, numeric_gradients(lambda w: 3 * value(w, kind), [w], 1.0)[0])
 
 
@@ -69,7 +57,7 @@ def test_a_weight_that_is_nan_has_a_gradient_that_is_nan(kind):
     dw = np.zeros(3, np.float32)
     _core.run_op(
         "regularizer_grad",
-        {"w": w, "inv_batch": np.ones(1, np.float32), "dw": dw},
+        {"w": w, "dw": dw},
         {"kind": kind, "lambda": 1.0, "share": 1.0},
     )
     np.testing.assert_array_equal(dw, [1.0, np.nan, 0.0])

@@ -60,8 +60,7 @@ run(
 )
 run(
     "regularizer_loss",
-    {"w": draw(90_000), "inv_batch": np.ones(1, np.float32), "loss": draw(1),
-     "partial": np.zeros(64)},
+    {"w": draw(90_000), "loss": draw(1), "partial": np.zeros(64)},
     ["loss"],
     {"lambda": 0.1},
 )
