@@ -100,7 +100,7 @@ def three_losses(weights, dense, label):
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
 def test_training_is_that_of_the_weighted_sum(rng, devices):
-    """The last batch is not full."""
+    """The last batch is not full; its penalty is that of every step."""
     dense, label = draw(rng)
     parts, lam = [0.7, 0.2, 1.5], 0.01
     model = model_of(
@@ -121,13 +121,13 @@ def test_training_is_that_of_the_weighted_sum(rng, devices):
         found = model.get_current_losses()
         assert list(found) == ["click_loss", "price_loss", "tags_loss"]
         np.testing.assert_allclose(list(found.values()), values, rtol=1e-5)
-        total = np.dot(parts, values) + lam * squares / 2 / len(x)
+        total = np.dot(parts, values) + lam * squares / 2 / BATCH
         assert model.get_current_loss() == pytest.approx(total, rel=1e-5)
         for name, part in zip("xyz", parts, strict=True):
             slope = part * gradients[name]
             for key, gradient in (("weight", x.T @ slope), ("bias", slope.sum(0))):
                 w = weights[f"{name}.{key}"]
-                step = gradient.reshape(w.shape) + lam * w / len(x)
+                step = gradient.reshape(w.shape) + lam * w / BATCH
                 weights[f"{name}.{key}"] = w - 0.2 * step
         for name, value in weights_of(model).items():
             np.testing.assert_allclose(value, weights[name], rtol=1e-4, atol=1e-6)
