@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.checkpoints.key_files import look_at_keys
 from hugectr.checkpoints.manifest import MANIFEST
 from hugectr.checkpoints.merge import links_of
 from hugectr.checkpoints.original_files import saved_statistics, statistics_file
@@ -93,23 +94,16 @@ def _inspect_table(folder: Path) -> dict[str, Any]:
 
 
 def _check_keys(folder: Path, rows: int, report: dict[str, Any], problems: list[str]) -> None:
-    keys = np.fromfile(folder / "key", dtype="<i8")
-    report["key_min"], report["key_max"] = int(keys.min()), int(keys.max())
-    identity = keys
     slot_file = folder / "slot_id"
+    if slot_file.exists() and (not slot_file.is_file() or slot_file.stat().st_size != 8 * rows):
+        problems.append(f"slot_id: {slot_file.stat().st_size} bytes, {8 * rows} are expected")
+        return
+    found = look_at_keys(folder / "key", slot_file if slot_file.exists() else None)
+    report["key_min"], report["key_max"] = found.least, found.most
     if slot_file.exists():
-        if not slot_file.is_file() or slot_file.stat().st_size != 8 * rows:
-            problems.append(f"slot_id: {slot_file.stat().st_size} bytes, {8 * rows} are expected")
-            return
-        slots = np.fromfile(slot_file, dtype="<u8")
-        numbers, counts = np.unique(slots, return_counts=True)
-        report["slots"] = {
-            int(number): int(count) for number, count in zip(numbers, counts, strict=True)
-        }
-        identity = np.rec.fromarrays([slots, keys])
-    twice = rows - np.unique(identity).size
-    if twice:
-        problems.append(f"{twice} keys are there more than once")
+        report["slots"] = found.slots
+    if found.twice:
+        problems.append(f"{found.twice} keys are there more than once")
 
 
 def _inspect_native(folder: Path) -> dict[str, Any]:

@@ -112,10 +112,13 @@ class TableFiles:
         return found | ({"states": self._states_file} if self._has_states_file else {})
 
     def create(self) -> None:
-        """Make them, empty."""
+        """Make them, empty; what an older table there had and this one has not, goes."""
         self._folder.mkdir(parents=True, exist_ok=True)
         for path in self._paths().values():
             path.write_bytes(b"")
+        for part, name in TABLE_FILES.items():
+            if part not in self.parts:
+                (self._folder / name).unlink(missing_ok=True)
 
     def open(self) -> None:
         """Open them for writing."""

@@ -91,7 +91,13 @@ class SavedTable:
         for part in parts:
             if not (self.path / TABLE_FILES[part]).is_file():
                 raise DataError(f"{path} has no file {TABLE_FILES[part]}")
-        self.rows = (self.path / "key").stat().st_size // 8
+        key_bytes = (self.path / "key").stat().st_size
+        if key_bytes % 8:
+            raise DataError(
+                f"{self.path / 'key'} has {key_bytes} bytes, which are no whole number of int64 "
+                "keys: the file is damaged"
+            )
+        self.rows = key_bytes // 8
         for part, (dtype, shape) in parts.items():
             file = self.path / TABLE_FILES[part]
             wanted = self.rows * row_bytes(dtype, shape)
@@ -120,6 +126,10 @@ class SavedTable:
         return values
 
 
+def _in_layout(parts: Parts) -> Parts:
+    return {part: kind for part, kind in parts.items() if part in TABLE_FILES}
+
+
 def load_table(table: _core.SessionTable, path: str, i64_keys: bool, group: ProcessGroup) -> None:
     """Replace a table's rows by saved ones. Collective.
 
@@ -128,8 +138,34 @@ def load_table(table: _core.SessionTable, path: str, i64_keys: bool, group: Proc
     DataError, OutOfMemory
         The same on all processes; the table is as it was.
     """
-    parts: Parts = {part: kind for part, kind in table.parts().items() if part in TABLE_FILES}
+    parts = _in_layout(table.parts())
     load_rows(table, Path(path), lambda: SavedTable(path, parts, i64_keys), parts, group)
+
+
+def check_states_fit(
+    table: _core.SessionTable, states_file: str, path: str, i64_keys: bool, group: ProcessGroup
+) -> None:
+    """Before rows are loaded, whether the states that wait for them are of as many. Collective.
+
+    Raises
+    ------
+    DataError
+        The same on all processes.
+    """
+    parts = table.parts()
+    row = bytes_a_row({part: kind for part, kind in parts.items() if part.startswith("state")})
+
+    def check() -> None:
+        rows = SavedTable(path, _in_layout(parts), i64_keys).rows
+        size = Path(states_file).stat().st_size
+        if size != rows * row:
+            raise DataError(
+                f"{states_file} waits for these rows and has {size} bytes, optimizer states of "
+                f"{size // row} rows; {path} has {rows}: load_sparse_optimizer_states first with "
+                "the file that was saved with them"
+            )
+
+    from_root(group, check)
 
 
 class SavedRows(Protocol):

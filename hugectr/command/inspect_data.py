@@ -31,14 +31,18 @@ _DEFAULTS = {
     "json": False,
 }
 _LIMIT = 1_000_000
+_MOST_NUMBERS = 1 << 20  # of a list; a sample of more slots is a mistake
 
 
 def whole_number(text: str) -> int:
-    """``1000`` or ``1e6``; a ValueError for what is no number, or has no end."""
+    """``1000`` or ``1e6``; a ValueError for what is no number, has no end, or is below zero."""
     try:
-        return int(float(text))
+        found = int(float(text))
     except OverflowError as error:
         raise ValueError(text) from error
+    if found < 0:
+        raise ValueError(text)
+    return found
 
 
 def numbers(text: str) -> list[int]:
@@ -46,7 +50,10 @@ def numbers(text: str) -> list[int]:
     result: list[int] = []
     for part in text.split(","):
         value, _, times = part.partition("*")
-        result += [whole_number(value)] * (int(times) if times else 1)
+        count = whole_number(times) if times else 1
+        if len(result) + count > _MOST_NUMBERS:
+            raise ValueError(text)
+        result += [whole_number(value)] * count
     return result
 
 
@@ -80,6 +87,10 @@ def _data_inspect(args: argparse.Namespace) -> int:
                 "--raw: give LABELS,DENSE,SLOTS, or a hotness for every slot in place of SLOTS"
             )
         label_dim, dense_dim, *slots = args.raw
+        if len(slots) == 1 and slots[0] > _MOST_NUMBERS:
+            raise InvalidArgument(
+                f"--raw: found {slots[0]} slots, allowed: {_MOST_NUMBERS} at most"
+            )
         hotness = [1] * slots[0] if len(slots) == 1 else slots
         floats = not args.int_label_dense
         raw = RawShape(label_dim, dense_dim, tuple(hotness), floats, args.num_samples)
@@ -121,7 +132,7 @@ def add_inspect_command(actions: Any) -> None:
         "--raw", type=numbers, metavar="LABELS,DENSE,SLOTS", help="shape of a Raw file's samples"
     )
     inspect.add_argument(
-        "--num-samples", type=int, help="Raw: the size then says how many keys slots hold"
+        "--num-samples", type=whole_number, help="Raw: the size then says how many keys slots hold"
     )
     inspect.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
     inspect.add_argument(

@@ -165,6 +165,12 @@ def read_parquet(path: str, limit: int) -> Table:
         dense = [n for n in others if pa.types.is_floating(table.schema.field(n).type)]
         kinds = ([first], dense, [n for n in others if n not in dense])
     labels, dense, slots = kinds
+    for name in (*labels, *dense, *slots):
+        if name not in table.column_names:
+            raise ValueError(
+                f"{path}: {METADATA} names the column {name!r}, which the files do not have: "
+                f"theirs are {table.column_names}"
+            )
     floats = [_floats(n, table.column(n)) for n in (*labels, *dense)]
     values = np.stack(floats, axis=1) if floats else np.zeros((read, 0), np.float32)
     counts, keys, wide = [], [], False

@@ -100,8 +100,10 @@ class OriginalFiles:
             name = f"load_sparse_weights: {self._state.table_names[index]!r}"
             group = self._state.group
             place = from_root(group, partial(check_sparse_path, name, path))
-            table = self._state.session.table(index)
-            original_load.load_table(table, place, self._state.i64_keys, group)
+            table, i64 = self._state.session.table(index), self._state.i64_keys
+            if index in self._waiting:
+                original_load.check_states_fit(table, self._waiting[index], place, i64, group)
+            original_load.load_table(table, place, i64, group)
             if index in self._waiting:
                 original_load.load_states(table, self._waiting.pop(index), group)
 

@@ -133,7 +133,7 @@ def _handed_socket(address: Address) -> socket.socket | None:
         return None
     try:
         found = socket.socket(fileno=int(handle))
-    except (OSError, ValueError):  # the variable of a launcher further up
+    except (OSError, ValueError, OverflowError):  # the variable of a launcher further up
         return None
     if found.family == socket.AF_INET and found.getsockname() == address:
         return found
@@ -149,11 +149,12 @@ def _listen(host: str, port: int, size: int) -> socket.socket:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             family, *_, at = min(found, key=lambda item: item[0] != socket.AF_INET)
             return socket.create_server(at[:2], family=family, backlog=max(128, 8 * size))
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the latter of a name that no machine can have
+            number = getattr(error, "errno", None)
             # A process that calls an address where nobody listens yet may get it for a moment.
-            if error.errno == errno.EADDRINUSE and deadline.pause():
+            if number == errno.EADDRINUSE and deadline.pause():
                 continue
-            why = error.strerror or str(error)
+            why = getattr(error, "strerror", None) or str(error)
             raise CommError(
                 f"process 0 can not listen at {host}:{port} ({why}): MASTER_ADDR must be an "
                 "address of the machine of process 0, and MASTER_PORT a port there that nobody has"

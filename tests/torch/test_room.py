@@ -42,10 +42,10 @@ def test_a_fused_loop_that_drops_forwards(device):
 
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize(("fused", "accumulated"), [(False, 1), (False, 3), (True, 1)])
-@pytest.mark.parametrize("slack", [40, 0])
-def test_batches_that_are_left_out_leave_nothing(device, ahead, fused, accumulated, slack):
+@pytest.mark.parametrize(("slack", "places"), [(40, 0), (0, 0), (40, 1_500)])
+def test_batches_that_are_left_out_leave_nothing(device, ahead, fused, accumulated, slack, places):
     """Against a collection that sees only the others; with room for little more than what trains,
-    and with any room."""
+    with any room, and over tiers with bytes for few of the rows on the device."""
     generator = torch.Generator().manual_seed(7)
     tables = ("a", "b")
 
@@ -67,12 +67,13 @@ def test_batches_that_are_left_out_leave_nothing(device, ahead, fused, accumulat
     }
     most = max(map(len, trained.values()))
 
-    def made(max_rows):
-        configs = [ht.TableConfig(name, 4, max_rows=max_rows) for name in tables]
+    def made(max_rows, memory=None):
+        configs = [ht.TableConfig(name, 4, max_rows=max_rows, memory=memory) for name in tables]
         bags = ht.EmbeddingBagCollection(configs, ADAGRAD, device=device, seed=3, fused=fused)
         return bags, bags.optimizer(0.3)
 
-    bags, rows = made(most + slack if slack else 0)
+    memory = hugectr.Memory(device=places) if places else None
+    bags, rows = made(most + slack if slack else 0, memory)
     alone, alone_rows = made(0)
     left = 0
     given = ht.pipeline(batches, bags) if ahead else zip(batches, batches, strict=True)

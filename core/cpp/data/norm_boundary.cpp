@@ -17,9 +17,11 @@ RecordFit fit_record(const NormRecordShape& shape, const std::uint8_t* p, std::s
     const auto length = load<std::int32_t>(p);
     if (length < static_cast<std::int64_t>(shape.min_payload) ||
         length > static_cast<std::int64_t>(shape.max_payload)) {
-      *what = concat("length of the record is ", length, ", allowed are ", shape.min_payload,
-                     " to ", shape.max_payload, " (more keys in a slot than nnz_per_slot allows, or the length of the record before is "
-                     "wrong)");
+      *what = concat(
+          "length of the record is ", length, ", allowed are ", shape.min_payload, " to ",
+          shape.max_payload,
+          " (more keys in a slot than nnz_per_slot allows, or the length of the record before is "
+          "wrong)");
       return RecordFit::Lost;
     }
     *payload = static_cast<std::size_t>(length);

@@ -241,8 +241,7 @@ TEST(OverwriteGradients, EveryRangeOfRowsHasItsFirstWriter) {
   const TensorRef all = regularised.s.add_tensor("@wgrad", {100}, kExternal);
   split(regularised.s);
   auto& records = regularised.s.records();
-  records.insert(records.begin(),
-                 {RegularizerGrad{.w = all, .dw = all}, Phase::Backward, ""});
+  records.insert(records.begin(), {RegularizerGrad{.w = all, .dw = all}, Phase::Backward, ""});
   overwrite_gradients(regularised.s);
   for (const LinearBwd& record : records_of<LinearBwd>(regularised.s)) {
     EXPECT_FALSE(record.overwrite);

@@ -171,6 +171,25 @@ def test_states_may_come_before_their_rows(
     )
 
 
+def test_states_that_wait_for_other_rows(tmp_path: Path) -> None:
+    model = make_model(_setup("Adam", 2))
+    for steps in (1, 10):
+        losses(model, steps)
+        model.save_params_to_files(str(tmp_path / "m"), steps)
+    states = str(tmp_path / "m0_opt_sparse_1.model")
+    tables = {steps: tmp_path / f"m0_sparse_{steps}.model" for steps in (1, 10)}
+    first, all_rows = ((table / "key").stat().st_size // 8 for table in tables.values())
+    assert first < all_rows
+    fresh = make_model(replace(_setup("Adam", 3), seed=99))
+    fresh.load_sparse_optimizer_states([states])
+    refused = f"optimizer states of {first} rows; .*has {all_rows}: load_sparse_optimizer_states"
+    with pytest.raises(hugectr.DataError, match=refused):
+        fresh.load_sparse_weights([str(tables[10])])
+    assert not _rows(fresh)["keys"].size
+    fresh.load_sparse_weights([str(tables[1])])  # they wait still
+    assert any(values.any() for name, values in _rows(fresh).items() if name.startswith("state"))
+
+
 @pytest.mark.parametrize("optimizer", NEW)
 def test_the_files_of_a_job_are_those_of_one_process(
     optimizer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

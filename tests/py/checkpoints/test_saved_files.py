@@ -89,6 +89,16 @@ def test_layouts(embedding: str, tmp_path: Path) -> None:
     assert distance <= 1e-5
 
 
+def test_a_table_without_slots_leaves_none_of_an_older_one(tmp_path: Path) -> None:
+    for embedding in reversed(TYPES):
+        model = make_model(_setup(embedding, 1))
+        losses(model, 2)
+        model.save_params_to_files(str(tmp_path / "m"), 2)
+    assert embedding.startswith("Distributed")
+    files = {path.name for path in (tmp_path / "m0_sparse_2.model").iterdir()}
+    assert files == {"key", "emb_vector"}
+
+
 @pytest.mark.parametrize("net", ["tower", "batch_norm"])
 @pytest.mark.parametrize("embedding", TYPES)
 def test_four_devices_write_one_and_three_read(embedding: str, net: str, tmp_path: Path) -> None:

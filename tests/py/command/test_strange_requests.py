@@ -101,10 +101,15 @@ def test_data_are_not_generated_over_themselves(
     [
         ["data", "generate", "a", "b", "--slot-sizes", "inf"],
         ["model", "plan", "m", "--rows", "t=inf"],
+        ["data", "inspect", "a", "--raw", "=1,2,-3"],
+        ["data", "inspect", "a", "--raw", "1,2,3*99999999999"],
+        ["data", "inspect", "a", "--num-samples", "=-1"],
     ],
-    ids=["slot sizes", "rows"],
+    ids=["slot sizes", "rows", "below zero", "too many", "samples"],
 )
 def test_numbers_without_an_end(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    option, value = words[-2:]
+    given = [option + value] if value.startswith("=") else [option, value]
     with pytest.raises(SystemExit, match="2"):
-        main(words)
-    assert words[-2] in capsys.readouterr().err
+        main([*words[:-2], *given])
+    assert option in capsys.readouterr().err

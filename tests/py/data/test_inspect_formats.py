@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -108,6 +109,16 @@ def test_limit_and_wrong_shapes(sources):
     assert (report.rows, report.rows_read) == (600, 450)
     with pytest.raises(ValueError, match="not a multiple of the 28"):
         inspect(sources["Raw"], raw=RawShape(1, 2, (1, 2, 1)))
+
+
+def test_a_column_that_only_the_metadata_have(sources, tmp_path):
+    folder = shutil.copytree(sources["Parquet"], tmp_path / "rows")
+    place = folder / "_metadata.json"
+    content = json.loads(place.read_text())
+    content["cats"][0]["col_name"] = "gone"
+    place.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="names the column 'gone', which the files do not have"):
+        inspect(folder)
 
 
 def test_columns_without_metadata(tmp_path):

@@ -5,7 +5,9 @@ import pytest
 from processes import job
 
 from hugectr.base.errors import CommError
+from hugectr.processes.deadline import Deadline
 from hugectr.processes.environment import first_host, place_of, started_by_mpi
+from hugectr.processes.rendezvous import find_each_other
 from hugectr.processes.solo import SoloGroup
 
 
@@ -114,6 +116,14 @@ def test_alone():
 def test_wrong_variables(change, message):
     with pytest.raises(CommError, match=message):
         place_of(TORCHRUN | change)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_name_that_no_machine_can_have(rank):
+    change = {"RANK": str(rank), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    place = place_of(TORCHRUN | change | {"MASTER_ADDR": "a..b"})
+    with pytest.raises(CommError, match="MASTER_ADDR"):
+        find_each_other(place, Deadline(5.0))
 
 
 def test_first_host():

@@ -236,6 +236,14 @@ def test_a_layer_that_this_version_has_not(saved):
         hugectr.load(saved)
 
 
+def test_a_slice_of_half_a_range(saved):
+    description = read_manifest(saved)["description"]
+    description["layers"][-2] |= {"type": "Slice", "attributes": {"ranges": [0, 1, 2]}}
+    rewritten(saved, description=description)
+    with pytest.raises(hugectr.DataError, match="can not build"):
+        hugectr.load(saved)
+
+
 def test_names_outside_the_folder_are_refused(saved):
     schema = read_manifest(saved)["schema"]
     rewritten(saved, schema={"../../schema.json": schema["schema.json"]})

@@ -212,12 +212,12 @@ void TableCollection::finish_begun() {
   if (token == 0) return;
   settle_begun();
   Batch& batch = alive_.at(token);
-  if (batch.failure) return;
   try {
-    finish_in_room(token, batch);
+    if (!batch.failure) finish_in_room(token, batch);
   } catch (...) {
     batch.failure = std::current_exception();
   }
+  batch.keys.clear();
 }
 
 void TableCollection::finish_in_room(Token token, Batch& own) {
