@@ -268,7 +268,7 @@ def _load(
     budget = table.rows_per_gpu * solver.num_devices
     sized = sum(table.slot_size_array) if table.is_localized else 0
     optimizer = table.own_optimizer(graph.opt_params).optimizer_type
-    known = rows or sized or budget
+    known = rows or sized or budget or table.life.max_rows
     least = math.ceil(solver.batchsize * keys * distinct)  # rows that a batch has
     widths = state_widths(optimizer, table.embedding_vec_size)
     return TableLoad(
@@ -304,8 +304,9 @@ def _kinds(table: SparseEmbedding, slots: int, one_number_a_row: bool) -> tuple[
     by_slot = table.combiner != "concat" and (table.is_localized or slots == 1)
     left_out = {
         "by_slot": not by_slot,
-        "by_column": one_number_a_row,
-        "hybrid": table.is_localized,
+        "by_column": one_number_a_row or table.rows_go,
+        "hybrid": table.is_localized or table.rows_go,
+        "replicated": table.rows_go,
     }
     return tuple(kind for kind in KINDS if not left_out.get(kind, False))
 

@@ -105,7 +105,8 @@ class MemoryPlan:
     @property
     def by_device(self) -> dict[str, int]:
         """Bytes of each device; in a job of several processes ``"0/cuda:1"`` is of process 0."""
-        return self._sums(self._place)
+        several = any(entry.process > 0 for entry in self.entries)
+        return self._sums(lambda e: f"{e.process}/{e.device}" if several else str(e.device))
 
     @property
     def by_owner(self) -> dict[str, int]:
@@ -116,10 +117,6 @@ class MemoryPlan:
         """Bytes of the parts of one owner, on all devices."""
         own = [entry for entry in self.entries if entry.owner == owner]
         return _sums(own, lambda entry: entry.part)
-
-    def _place(self, entry: MemoryEntry) -> str:
-        several = any(other.process > 0 for other in self.entries)
-        return f"{entry.process}/{entry.device}" if several else entry.device
 
     def _sums(self, name: Any) -> dict[str, int]:
         return _sums(self.entries, name)
@@ -138,14 +135,18 @@ class MemoryPlan:
     def __str__(self) -> str:
         """A table of owners and parts, then the devices, then rows, then what is missing."""
         lines = []
-        for owner, total in self.by_owner.items():
-            lines.append((owner, total))
-            lines += [(f"  {part}", size) for part, size in self.by_part(owner).items()]
-        several = len(self.by_device) > 1
+        own: dict[str, list[MemoryEntry]] = {}
+        for entry in self.entries:
+            own.setdefault(entry.owner, []).append(entry)
+        for owner, entries in own.items():
+            lines.append((owner, sum(entry.bytes for entry in entries)))
+            parts = _sums(entries, lambda entry: entry.part)
+            lines += [(f"  {part}", size) for part, size in parts.items()]
+        devices = self.by_device
         everywhere = "all" if any(e.device == "host" for e in self.entries) else "all devices"
-        lines.append((everywhere if several else next(iter(self.by_device)), self.bytes))
-        if several:
-            lines += [(f"  {device}", size) for device, size in self.by_device.items()]
+        lines.append((everywhere if len(devices) > 1 else next(iter(devices)), self.bytes))
+        if len(devices) > 1:
+            lines += [(f"  {device}", size) for device, size in devices.items()]
         wide = max(len(name) for name, _ in lines)
         text = [f"{name.ljust(wide)}  {_size(size):>10}" for name, size in lines]
         for table in self.tables:
@@ -160,7 +161,8 @@ class MemoryPlan:
 def _sums(entries: Iterable[MemoryEntry], name: Any) -> dict[str, int]:
     sums: dict[str, int] = {}
     for entry in entries:
-        sums[name(entry)] = sums.get(name(entry), 0) + entry.bytes
+        of = name(entry)
+        sums[of] = sums.get(of, 0) + entry.bytes
     return sums
 
 

@@ -264,10 +264,14 @@ class SparseEmbedding:
     @property
     def placement_of_type(self) -> Placement | None:
         """``placement``, or what the type means by itself; None: the core's by key or by slot."""
-        rows_go = self.life != RowLife()
-        if self.placement is None and self.is_hybrid and not rows_go:
+        if self.placement is None and self.is_hybrid and not self.rows_go:
             return Placement("hybrid")
         return self.placement
+
+    @property
+    def rows_go(self) -> bool:
+        """Whether its rows come and go, which a table with rows on several devices refuses."""
+        return self.life != RowLife()
 
     @property
     def _split(self) -> str:
@@ -392,6 +396,6 @@ class SparseEmbedding:
         if self.vector_type != "float32":
             spec["vector_type"] = self.vector_type
         spec |= self.initial.to_spec() if self.initial is not None else {}
-        if self.life != RowLife():
+        if self.rows_go:
             spec["life"] = asdict(self.life)
         return spec

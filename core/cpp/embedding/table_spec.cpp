@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/cpp/embedding/table/disk_backing.hpp"
+#include "core/cpp/embedding/table/row_tiers.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
 
@@ -16,6 +17,15 @@ constexpr double kInitialBound = 0.05f;
 /// Whether slot sizes say how many rows there are, and how large new ones.
 bool sized_by_slot(const SparseEmbeddingHashParams& params) {
   return params.identity() == Identity::SlotAndKey && !params.slot_size_array.empty();
+}
+
+/// Throws where it can be no disk.
+std::size_t rows_on_disk(const std::string& table, const TableDisk& disk, std::size_t row_bytes) {
+  const std::size_t rows = rows_of_disk(disk, row_bytes);
+  HCTR_CHECK(rows > 0, "table '", table, "': ", disk.bytes,
+             " bytes of disk are too few; the least is ", least_disk(row_bytes),
+             " for each table and device (a solver's memory= is dealt over them)");
+  return rows;
 }
 
 }  // namespace
@@ -113,11 +123,12 @@ RowBudget budget_of_part(const SparseEmbeddingHashParams& params, const Placemen
   }
   if (!params.memory.host) return budget;
   const std::size_t columns = placement.columns(rank, params.embedding_vec_size).count;
-  const std::size_t row_bytes =
-      parts_of_row(columns, params.vector_type, params.opt_params).row_bytes();
+  const RowParts parts = parts_of_row(columns, params.vector_type, params.opt_params);
   const auto& disk = params.memory.disk;
-  const std::size_t rows = std::max(*params.memory.host / row_bytes,
-                                    disk ? rows_of_disk(*disk, row_bytes) : std::size_t{0});
+  // What the disk can not hold, places on the host must: they hold all rows then.
+  const std::size_t rows = disk ? std::max(host_places_of_budget(params.memory, parts),
+                                           rows_on_disk(params.name, *disk, parts.row_bytes()))
+                                : *params.memory.host / parts.row_bytes();
   if (budget.rows > 0 && budget.rows <= rows) return budget;
   // A budget is an upper bound: it may be larger than any use there is for it.
   if (rows >= kNoRow) {

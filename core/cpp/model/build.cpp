@@ -51,8 +51,9 @@ TableInput table_input(const SparseEmbeddingSpec& spec, const InputSpec& input) 
   return read;
 }
 
+/// `trained`: trains(model), which makes every layer to know.
 SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const ModelSpec& model,
-                                           std::size_t index) {
+                                           std::size_t index, bool trained) {
   const SparseEmbeddingSpec& spec = model.embeddings[index];
   HCTR_CHECK(spec.embedding_vec_size >= 1 && spec.embedding_vec_size <= 1024, "embedding '",
              spec.name, "': embedding_vec_size ", spec.embedding_vec_size,
@@ -100,7 +101,7 @@ SparseEmbeddingHashParams embedding_params(const SolverSpec& solver, const Model
   params.initial = spec.initial;
   params.memory = spec.memory;
   params.batch_size_eval = solver.batchsize_eval;
-  if (trains(model)) {
+  if (trained) {
     params.opt_params = spec.opt_params.value_or(model.opt_params);
     params.batch_size = solver.batchsize;
     params.micro_batches = solver.micro_batches;
@@ -184,7 +185,7 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
     inputs.push_back({model.input.dense_name, {b, model.input.dense_dim}, false});
   }
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
-    const auto params = embedding_params(solver, model, i);
+    const auto params = embedding_params(solver, model, i, with_training);
     inputs.push_back(
         {params.top, {b, params.buckets_per_sample(), params.embedding_vec_size}, true});
   }
@@ -198,9 +199,10 @@ std::shared_ptr<const NetworkGraph> make_graph(const SolverSpec& solver, const M
 std::vector<SparseEmbeddingHashParams> table_params(const SolverSpec& solver,
                                                     const ModelSpec& model,
                                                     const NetworkGraph& graph) {
+  const bool trained = trains(model);
   std::vector<SparseEmbeddingHashParams> embeddings;
   for (std::size_t i = 0; i < model.embeddings.size(); ++i) {
-    embeddings.push_back(embedding_params(solver, model, i));
+    embeddings.push_back(embedding_params(solver, model, i, trained));
     embeddings.back().output_type = output_type(graph, embeddings.back().top);
   }
   return embeddings;

@@ -38,12 +38,12 @@ void AppendHead::prepare() {
 void AppendHead::seal() {
   if (!file_) return;
   const std::shared_ptr<SegmentFile> file = std::exchange(file_, nullptr);
-  ledger_.seal(file->number(), used_);
   try {
     file->cut_to(used_);
   } catch (const Error& error) {  // it only holds room that it does not need
     log(LogLevel::Warning, error.what());
   }
+  ledger_.seal(file->number(), used_, file->was_cut() ? file->offset(used_) : kind_.bytes);
 }
 
 std::size_t AppendHead::append(std::span<const std::uint32_t> rows, const RowSource& source,

@@ -10,46 +10,65 @@ namespace hugectr {
 
 SegmentLedger::SegmentLedger(const SegmentKind& kind, std::size_t max_rows,
                              std::size_t most_segments)
-    : kind_(kind), most_segments_(most_segments), index_(max_rows, kind.table + " index of disk") {}
+    : kind_(kind),
+      most_segments_(most_segments),
+      most_bytes_(std::uint64_t{most_segments} * kind.bytes),
+      index_(max_rows, kind.table + " index of disk") {}
+
+std::size_t SegmentLedger::rows_kept(std::size_t groups, const GroupShape& shape) {
+  return (groups - std::max<std::size_t>(groups / 16, 1)) * shape.capacity() + 1;
+}
+
+std::uint64_t SegmentLedger::bytes_of_rows() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [number, segment] : segments_) {
+    bytes += segment.sealed ? segment.bytes : segment.file->offset(segment.groups);
+  }
+  return bytes;
+}
 
 std::uint32_t SegmentLedger::begin_segment(bool for_sweeping) {
+  constexpr std::size_t kForSweeping = 2;
   const std::scoped_lock lock(mutex_);
-  if (counted_ + (for_sweeping ? 0 : 1) >= most_segments_) {
+  const std::size_t more = for_sweeping ? 1 : 1 + kForSweeping;
+  const std::uint64_t used = for_sweeping ? bytes_ : bytes_of_rows();
+  // Saves end segments early: short ones are merged before there are twice as many as whole ones.
+  if (used + more * kind_.bytes > most_bytes_ || files_ + more > 2 * most_segments_) {
     throw NoRoom(concat(
         "table '", kind_.table, "': its ", most_segments_, " segments of ", kind_.bytes,
         " bytes on disk are full, with ", rows_alive_,
         " rows; no row is lost: evict rows (Model.evict), and training goes on, or save the model "
         "and resume it in one with a larger budget in Memory(disk=)"));
   }
-  ++counted_;
+  bytes_ += kind_.bytes;
+  ++files_;
   return next_++;
 }
 
 void SegmentLedger::cancel_segment() {
   const std::scoped_lock lock(mutex_);
-  --counted_;
+  bytes_ -= kind_.bytes;
+  --files_;
 }
 
 void SegmentLedger::add(const Segment& segment) {
   const std::scoped_lock lock(mutex_);
-  segments_.emplace(segment.file->number(), segment);
+  segments_.emplace(segment.file->number(), segment).first->second.bytes = kind_.bytes;
 }
 
-std::size_t SegmentLedger::capacity(const Segment& segment) const {
-  return segment.groups * kind_.shape.capacity();
-}
-
-void SegmentLedger::seal(std::uint32_t number, std::size_t groups) {
+void SegmentLedger::seal(std::uint32_t number, std::size_t groups, std::uint64_t bytes) {
   const std::scoped_lock lock(mutex_);
   Segment& segment = segments_.at(number);
   segment.groups = groups;
+  bytes_ -= std::exchange(segment.bytes, bytes) - bytes;
   segment.sealed = true;
   if (is_due(segment)) due_.insert(number);
 }
 
 bool SegmentLedger::is_due(const Segment& segment) const {
   if (segment.alive == 0) return segment.sealed;
-  return segment.sealed && !segment.damaged && 2 * segment.alive < capacity(segment);
+  const std::size_t written = segment.groups * kind_.shape.capacity();
+  return segment.sealed && !segment.damaged && 2 * segment.alive < written;
 }
 
 void SegmentLedger::mark_damaged(std::uint32_t number) {
@@ -80,9 +99,10 @@ bool SegmentLedger::drop(std::uint32_t number) {
   const std::scoped_lock lock(mutex_);
   const auto found = segments_.find(number);
   if (found == segments_.end() || found->second.alive > 0) return false;
+  bytes_ -= found->second.bytes;
+  --files_;
   segments_.erase(found);
   due_.erase(number);
-  --counted_;
   return true;
 }
 
@@ -178,9 +198,9 @@ SegmentLedger::Segment SegmentLedger::due_for_sweep(bool room_is_short) const {
   if (!due_.empty()) return segments_.at(*due_.begin());
   Segment best;
   if (!room_is_short) return best;
+  const std::size_t kept = rows_kept(kind_.groups(), kind_.shape);
   for (const auto& [number, segment] : segments_) {
-    const bool worth = 8 * segment.alive < 7 * capacity(segment);
-    if (!segment.sealed || segment.damaged || !worth) continue;
+    if (!segment.sealed || segment.damaged || segment.alive >= kept) continue;
     if (!best.file || segment.alive < best.alive) best = segment;
   }
   return best;

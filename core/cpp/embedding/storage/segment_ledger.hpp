@@ -36,20 +36,27 @@ class SegmentLedger {
   struct Segment {
     std::shared_ptr<SegmentFile> file;
     std::size_t groups = 0;  ///< written
+    std::uint64_t bytes = 0;  ///< that its file takes; until it is sealed, a whole segment's
     std::size_t alive = 0;   ///< rows whose location is here
     bool sealed = false;     ///< nothing is written to it any more
     bool damaged = false;    ///< found while sweeping: left as it is
     int failed_reads = 0;    ///< of sweeps
   };
 
-  /// `most_segments` at once, of which one is kept for sweeping.
+  /// Files of no more than `most_segments` whole ones together. Two are kept for sweeping: what is
+  /// alive in one may fill the one that is open, and then lies in three.
   SegmentLedger(const SegmentKind& kind, std::size_t max_rows, std::size_t most_segments);
+
+  /// Rows of a whole segment that is not swept, however short room is: what is not alive in it is
+  /// a sixteenth and a group at least in all others, so that sweeping them ends.
+  static std::size_t rows_kept(std::size_t groups, const GroupShape& shape);
 
   /// The number of a segment that may be made now, counted already. Throws NoRoom.
   std::uint32_t begin_segment(bool for_sweeping);
   void cancel_segment();  ///< it could not be made
   void add(const Segment& segment);
-  void seal(std::uint32_t number, std::size_t groups);
+  /// `bytes`: of its file, which may have been cut.
+  void seal(std::uint32_t number, std::size_t groups, std::uint64_t bytes);
   void mark_damaged(std::uint32_t number);
   /// A sweep could not read it, which may be over soon. It is left as it is, too, when that has
   /// happened kReadTries times.
@@ -76,7 +83,7 @@ class SegmentLedger {
                              std::vector<RowRequest>& requests) const;
 
   /// A sealed segment less than half alive, or, when room is short, that with the fewest rows
-  /// alive if more than an eighth of it is dead. Without a file if there is none.
+  /// alive if there are fewer than rows_kept() of them. Without a file if there is none.
   Segment due_for_sweep(bool room_is_short) const;
   bool any_due() const;
 
@@ -90,16 +97,19 @@ class SegmentLedger {
  private:
   void leave(RowLocation at);
   bool is_due(const Segment& segment) const;
-  std::size_t capacity(const Segment& segment) const;
+  /// Of files whose last byte is known, and of what the sweep has written so far to its own.
+  std::uint64_t bytes_of_rows() const;
 
   const SegmentKind kind_;
   const std::size_t most_segments_;
+  const std::uint64_t most_bytes_;
   mutable std::mutex mutex_;
   GrowingArray<RowLocation> index_;
   std::map<std::uint32_t, Segment> segments_;
   std::set<std::uint32_t> due_;  ///< sealed, less than half alive
   std::uint32_t next_ = 1;
-  std::size_t counted_ = 0, rows_alive_ = 0;
+  std::uint64_t bytes_ = 0;     ///< of all files
+  std::size_t files_ = 0, rows_alive_ = 0;
 };
 
 }  // namespace hugectr

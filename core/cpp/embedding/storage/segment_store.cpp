@@ -8,13 +8,12 @@
 
 #include "core/cpp/base/log.hpp"
 #include "core/cpp/embedding/storage/no_room.hpp"
+#include "core/cpp/embedding/storage/open_files.hpp"
 #include "core/cpp/embedding/storage/storage_error.hpp"
 
 namespace hugectr {
 namespace {
 
-/// One segment to write to, one to sweep into, one full of rows.
-constexpr std::size_t kLeastSegments = 3;
 /// Groups next to each other are read in one call up to this many bytes: what lies together was
 /// written together, and is often asked for together.
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
@@ -26,9 +25,10 @@ std::uint64_t drawn_owner() {
 
 std::size_t most_segments(const StoreSettings& settings) {
   const std::size_t most = settings.max_bytes / settings.segment_bytes;
-  HCTR_CHECK(most >= kLeastSegments, "table '", settings.table, "': ", settings.max_bytes,
+  constexpr std::size_t kLeast = SegmentStore::kLeastSegments;
+  HCTR_CHECK(most >= kLeast, "table '", settings.table, "': ", settings.max_bytes,
              " bytes of disk are too few; with segments of ", settings.segment_bytes,
-             " the least is ", kLeastSegments * settings.segment_bytes,
+             " the least is ", kLeast * settings.segment_bytes,
              " for each table and device (a solver's memory= is dealt over them)");
   return most;
 }
@@ -46,6 +46,7 @@ SegmentStore::SegmentStore(StoreSettings settings)
       head_(kind_, settings_.folder, owner_, ledger_, false),
       sweep_(kind_, settings_.folder, owner_, ledger_) {
   static_cast<void>(kind_.groups());  // throws if there would be none
+  allow_many_open_files();
   if (const std::size_t removed = remove_leftovers(settings_.folder)) {
     log(LogLevel::Info, concat("table '", settings_.table, "': removed ", removed,
                                " segments that a process had left in '", settings_.folder, "'"));
@@ -81,7 +82,7 @@ void SegmentStore::write(std::span<const std::uint32_t> rows, const RowSource& s
       n = head_.append(
           left, [&](std::size_t i, std::byte* row) { source(done + i, row); }, locations_);
     } catch (const NoRoom&) {
-      // Holes may make room: each time at least an eighth of a segment, so this ends.
+      // Holes may make room: each time there are fewer groups or fewer files, so this ends.
       if (!sweep_.make_room(swept_before)) throw;
       continue;
     }
@@ -193,6 +194,12 @@ void SegmentStore::refuse_damaged() const {
 
 StoredRows SegmentStore::stored(std::span<const std::uint32_t> rows) {
   const std::scoped_lock lock(writing_);
+  StoredRows found = in_sealed_segments(rows);
+  if (has_written_) sweep_.nudge();  // it gets a segment of its own again while there is room
+  return found;
+}
+
+StoredRows SegmentStore::in_sealed_segments(std::span<const std::uint32_t> rows) {
   const SegmentSweep::Pause pause(sweep_);
   read_again();
   refuse_damaged();

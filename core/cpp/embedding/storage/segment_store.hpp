@@ -59,6 +59,9 @@ struct StoreCounts {
 /// Any thread may read while one writes.
 class SegmentStore {
  public:
+  /// One segment to write to, two to sweep into, one full of rows.
+  static constexpr std::size_t kLeastSegments = 4;
+
   /// Takes the folder over. Throws InvalidArgument that names the owner if another process, or
   /// another store of this one, has it.
   explicit SegmentStore(StoreSettings settings);
@@ -91,6 +94,8 @@ class SegmentStore {
   const std::string& table() const { return kind_.table; }
 
  private:
+  /// stored(), nothing being written.
+  StoredRows in_sealed_segments(std::span<const std::uint32_t> rows);
   /// Reads what could not be read, nothing being written or swept.
   void read_again();
   void refuse_damaged() const;

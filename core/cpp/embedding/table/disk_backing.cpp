@@ -22,7 +22,9 @@ namespace {
 
 static_assert(kNoRow == DiskRows::kPassedOver);
 
+constexpr std::size_t kLeastSegmentBytes = std::size_t{256} << 10;
 constexpr std::size_t kMostSegmentBytes = std::size_t{64} << 20;
+constexpr std::size_t kLeastGroups = 16;  ///< of a segment
 
 std::vector<RowColumn> columns_of(const RowArrays& arrays) {
   std::vector<RowColumn> columns;
@@ -33,9 +35,10 @@ std::vector<RowColumn> columns_of(const RowArrays& arrays) {
 }
 
 /// Segments of 64 MiB, smaller ones for small budgets: a few are open or being swept.
-std::size_t segment_bytes(std::size_t budget) {
-  return std::clamp(budget / 32, std::size_t{1} << 20, kMostSegmentBytes) / kBlockBytes *
-         kBlockBytes;
+std::size_t segment_bytes(std::size_t budget, const GroupShape& shape) {
+  const std::size_t least =
+      std::max(kLeastSegmentBytes, SegmentFile::kHeaderBytes + kLeastGroups * shape.bytes());
+  return std::clamp(budget / 32, least, kMostSegmentBytes) / kBlockBytes * kBlockBytes;
 }
 
 /// What a file system takes as a name.
@@ -90,7 +93,7 @@ std::unique_ptr<SegmentStore> make_store(GPUResource& gpu, const std::string& ta
   settings.row_bytes = parts.row_bytes();
   settings.max_rows = max_rows;
   settings.max_bytes = disk.bytes;
-  settings.segment_bytes = segment_bytes(disk.bytes);
+  settings.segment_bytes = segment_bytes(disk.bytes, GroupShape(settings.row_bytes));
   settings.threads = shared_io_threads();
   settings.is_finite = [parts](const std::byte* row) { return is_finite(parts, row); };
   return std::make_unique<SegmentStore>(std::move(settings));
@@ -283,11 +286,17 @@ class DiskBacking final : public RowBacking {
 
 std::size_t rows_of_disk(const TableDisk& disk, std::size_t row_bytes) {
   const GroupShape shape(row_bytes);
-  const std::size_t segment = segment_bytes(disk.bytes);
+  const std::size_t segment = segment_bytes(disk.bytes, shape);
   const std::size_t segments = disk.bytes / segment;
-  // Of one that is written to and one that is swept into nobody knows how full they are.
-  const std::size_t full = segments > 3 ? segments - 3 : 1;
-  return full * ((segment - SegmentFile::kHeaderBytes) / shape.bytes()) * shape.capacity();
+  if (segments < SegmentStore::kLeastSegments) return 0;
+  // Beside one that is written to and two that are swept into.
+  const std::size_t full = segments - (SegmentStore::kLeastSegments - 1);
+  const std::size_t groups = (segment - SegmentFile::kHeaderBytes) / shape.bytes();
+  return full * SegmentLedger::rows_kept(groups, shape);
+}
+
+std::size_t least_disk(std::size_t row_bytes) {
+  return SegmentStore::kLeastSegments * segment_bytes(0, GroupShape(row_bytes));
 }
 
 std::unique_ptr<RowBacking> make_disk_rows(GPUResource& gpu, const std::string& table,

@@ -24,7 +24,9 @@ std::unique_ptr<RowBacking> make_disk_rows(GPUResource& gpu, const std::string& 
                                            const RowParts& parts, std::size_t places,
                                            std::size_t max_rows);
 
-/// Most rows that a disk of such a budget holds.
+/// Most rows that a disk of such a budget holds; 0: it is too small to be one.
 std::size_t rows_of_disk(const TableDisk& disk, std::size_t row_bytes);
+/// The smallest budget of a disk.
+std::size_t least_disk(std::size_t row_bytes);
 
 }  // namespace hugectr

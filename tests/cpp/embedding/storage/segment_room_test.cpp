@@ -32,6 +32,16 @@ std::string fill(Checked& checked, std::mt19937& random) {
   return {};
 }
 
+std::uintmax_t bytes_in(const std::string& folder) {
+  std::uintmax_t bytes = 0;
+  for (const std::string& path : segments_in(folder)) {
+    std::error_code gone;  // the sweep may be at it
+    const std::uintmax_t size = std::filesystem::file_size(path, gone);
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
 /// Of files of this process, while it lives.
 class FileSizeLimit {
  public:
@@ -101,6 +111,33 @@ TEST(SegmentRoom, HolesAreRoom) {
     for (int round = 0; round < 100; ++round) checked.write(some_rows(random, 1900, 700));
     checked.check();
     EXPECT_LE(checked.store.counts().segments, 12U);
+  }
+}
+
+TEST(SegmentRoom, SavesTakeNone) {
+  // As many rows as a budget promises, written again and again: what ends segments early changes
+  // nothing, and there are never many files.
+  for (int seed = 0; seed < times(4, 20); ++seed) {
+    const Folder folder;
+    StoreSettings settings = small_store(folder / "rows");
+    const std::size_t segments = 4 + 7 * (seed % 4);
+    settings.max_bytes = settings.segment_bytes * segments;
+    Checked checked(settings);
+    const std::size_t kept = SegmentLedger::rows_kept(8, checked.store.shape());
+    const auto most = static_cast<std::uint32_t>((segments - 3) * kept);
+    std::mt19937 random(seed);
+    const std::uint32_t every = 1 + random() % 5;
+    for (std::uint32_t first = 0; first < most; first += 100) {
+      checked.write(range(first, std::min(first + 100, most)));
+      if (first / 100 % every == 0) checked.store.stored(range(0, first));
+    }
+    for (int round = 0; round < 300; ++round) {
+      checked.write(some_rows(random, most, 1 + random() % (most / 2)));
+      if (random() % every == 0) checked.store.stored(range(0, most));
+      ASSERT_LE(segments_in(folder / "rows").size(), 2 * segments);
+      ASSERT_LE(bytes_in(folder / "rows"), settings.max_bytes);
+    }
+    checked.check();
   }
 }
 

@@ -192,7 +192,7 @@ TEST(SegmentStore, RefusesWhatCanNotBe) {
   StoreSettings settings = small_store(folder / "rows");
   settings.max_bytes = 2 * settings.segment_bytes;
   EXPECT_TRUE(has(message_of<InvalidArgument>([&] { SegmentStore store(settings); }),
-                  std::to_string(3 * settings.segment_bytes)));
+                  std::to_string(4 * settings.segment_bytes)));
   settings = small_store(folder / "rows");
   settings.segment_bytes = 4096;
   EXPECT_THROW(SegmentStore store(settings), InvalidArgument);
