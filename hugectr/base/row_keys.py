@@ -64,6 +64,8 @@ def check_row_slots(name: str, slots: Any, count: int) -> npt.NDArray[np.uint64]
 
 
 def _array(name: str, values: Any, allowed: str) -> npt.NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise rejected(name, "a masked array", f"{allowed}, none of them masked: compressed()")
     try:
         return np.asarray(values)
     except ValueError:  # lists of several lengths

@@ -192,9 +192,13 @@ class ChunksAhead:
         return self
 
     def __next__(self) -> dict[str, Array]:
-        if self._following is None:
+        following, self._following = self._following, None
+        if following is None:
             raise StopIteration
-        values = self._following.result()
+        try:
+            values = following.result()
+        finally:
+            del following  # else an error's traceback keeps what it came from, and the model
         self._read_next()
         return values
 

@@ -191,10 +191,13 @@ class Saver:
             thread.join()
             self._thread = None
         error, self._error = self._error, None
-        if isinstance(error, CommError):
-            raise CommError(*error.args) from error  # made here: the script knows now
-        if error is not None:
-            raise error
+        try:
+            if isinstance(error, CommError):
+                raise CommError(*error.args) from error  # made here: the script knows now
+            if error is not None:
+                raise error
+        finally:
+            del error  # else its traceback and this frame keep each other, and the model
 
 
 def _say_when_all_was_touched(state: TrainingState, snapshot: Snapshot) -> None:

@@ -275,9 +275,8 @@ class SparseEmbedding:
 
     @property
     def _split(self) -> str:
-        if self.placement_of_type is not None:
-            return str(self.placement_of_type)
-        return "by slot" if self.is_localized else "by key"
+        own = self.placement_of_type
+        return str(own) if own is not None else "by slot" if self.is_localized else "by key"
 
     @property
     def is_hybrid(self) -> bool:

@@ -19,7 +19,7 @@ _UNITS = {
     **{f"{prefix}B": 1000**n for n, prefix in enumerate(("", "K", "M", "G", "T"))},
     **{f"{prefix}iB": 1024**n for n, prefix in enumerate("KMGT", 1)},
 }
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?B|%)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?B|%)", re.ASCII)
 #: What the core counts bytes in.
 _MOST = 2**63 - 1
 _ALLOWED = (
@@ -35,7 +35,7 @@ def check_size(name: str, value: Any) -> int | str | None:
     if not isinstance(value, str):
         return check_int(name, value, 0, _MOST)
     found = _SIZE.fullmatch(value.strip())
-    if not found or (found[2] == "%" and not 0 < float(found[1]) <= 100) or _is_too_large(found):
+    if not found or (found[2] == "%" and float(found[1]) > 100) or _is_too_large(found):
         raise rejected(name, value, _ALLOWED)
     return value.strip()
 

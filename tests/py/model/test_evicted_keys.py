@@ -44,6 +44,15 @@ def test_keys_that_int64_lacks_are_not_those_below_0(model):
     assert model.evict("one", keys=np.array([2**40], np.uint64)) == 0
 
 
+def test_what_is_masked_is_no_key(model):
+    before = rows(model)
+    keys = np.ma.array(model.session.table(0).dump(False)["keys"][:2], mask=[True, False])
+    with pytest.raises(hugectr.InvalidArgument, match=r"evict: keys: .*masked.*compressed"):
+        model.evict("one", keys=keys)
+    assert rows(model) == before
+    assert model.evict("one", keys=keys.compressed()) == 1
+
+
 def test_slots_are_those_of_the_keys(model):
     before, once = rows(model), {"older_than": 1}
     key = int(model.session.table(0).dump(False)["keys"][0])

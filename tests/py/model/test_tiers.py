@@ -245,6 +245,7 @@ def test_an_exception_between_steps_leaves_a_model_that_goes_on():
     [
         ({"device": "8 potatoes"}, "Memory: device"),
         ({"device": "120%"}, "Memory: device"),
+        ({"device": "٣GB"}, "Memory: device"),
         ({"device": -1}, "Memory: device"),
         ({"host": "1GB"}, "a budget of each device"),
     ],
@@ -255,7 +256,7 @@ def test_memory_that_can_not_be(given, message):
 
 
 @pytest.mark.parametrize(
-    ("size", "value"), [("8GB", 8 * 10**9), ("2GiB", 2 << 30), ("1.5KB", 1500), (77, 77)]
+    ("size", "value"), [("8GB", 8 * 10**9), ("2GiB", 2 << 30), ("1.5KB", 1500), (77, 77), ("0%", 0)]
 )
 def test_sizes(size, value):
     assert hugectr.Memory(device=size).to_spec("cpu", [[0]])["memory_device"] == value

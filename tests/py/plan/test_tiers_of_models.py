@@ -115,3 +115,18 @@ def test_the_page_shows_tiers(tmp_path):
     plain = make_model().plan(machine="cpu").placement
     assert plain is not None
     assert "its host" not in plan_page(plain)
+
+
+@pytest.mark.parametrize("machine", ["h200", "cpu"])
+@pytest.mark.parametrize(
+    "life",
+    [{"max_rows": 50}, {"max_rows": 50, "evict": "lru", "evict_every": 2}, {"admit_after": 3}],
+    ids=["max_rows", "evict", "admission"],
+)
+def test_rows_that_come_and_go_are_placed_where_they_may_be(machine, life):
+    """One key in 10: replicated or by column by its cost alone."""
+    proposed = make_model(plan="auto", **life).plan(machine=machine).placement
+    assert proposed is not None
+    assert proposed.tables[0].kind in ("by_key", "by_slot", "one_device")
+    assert proposed.tables[0].rows == (50 if "max_rows" in life else proposed.tables[0].rows)
+    make_model(plan=proposed, **life).compile()

@@ -35,12 +35,12 @@ class SegmentLedger {
   /// What is known of a segment.
   struct Segment {
     std::shared_ptr<SegmentFile> file;
-    std::size_t groups = 0;  ///< written
+    std::size_t groups = 0;   ///< written
     std::uint64_t bytes = 0;  ///< that its file takes; until it is sealed, a whole segment's
-    std::size_t alive = 0;   ///< rows whose location is here
-    bool sealed = false;     ///< nothing is written to it any more
-    bool damaged = false;    ///< found while sweeping: left as it is
-    int failed_reads = 0;    ///< of sweeps
+    std::size_t alive = 0;    ///< rows whose location is here
+    bool sealed = false;      ///< nothing is written to it any more
+    bool damaged = false;     ///< found while sweeping: left as it is
+    int failed_reads = 0;     ///< of sweeps
   };
 
   /// Files of no more than `most_segments` whole ones together. Two are kept for sweeping: what is
@@ -108,7 +108,7 @@ class SegmentLedger {
   std::map<std::uint32_t, Segment> segments_;
   std::set<std::uint32_t> due_;  ///< sealed, less than half alive
   std::uint32_t next_ = 1;
-  std::uint64_t bytes_ = 0;     ///< of all files
+  std::uint64_t bytes_ = 0;  ///< of all files
   std::size_t files_ = 0, rows_alive_ = 0;
 };
 
