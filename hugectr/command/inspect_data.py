@@ -37,7 +37,7 @@ _MOST_NUMBERS = 1 << 20  # of a list; a sample of more slots is a mistake
 def whole_number(text: str) -> int:
     """``1000`` or ``1e6``; a ValueError for what is no number, has no end, or is below zero."""
     try:
-        found = int(float(text))
+        found = int(text) if text.isdecimal() else int(float(text))
     except OverflowError as error:
         raise ValueError(text) from error
     if found < 0:

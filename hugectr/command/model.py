@@ -115,6 +115,15 @@ def _rows(text: str) -> tuple[str, int]:
 
 def _plan(args: argparse.Namespace) -> int:
     rows = dict(args.rows)
+    if len(rows) < len(args.rows):
+        named_once = [name for name, _ in args.rows]
+        twice = next(name for name in named_once if named_once.count(name) > 1)
+        raise InvalidArgument(f"hugectr model plan: --rows: table {twice!r} is there twice")
+    if args.measure and args.machine not in (None, "here"):
+        raise InvalidArgument(
+            f"hugectr model plan: --measure takes the rates of this machine, --machine "
+            f"{args.machine} those of another: give one of them"
+        )
     if args.devices is not None and args.devices < 1:
         raise rejected("hugectr model plan: --devices", args.devices, "a number of devices >= 1")
     named = args.machine is not None

@@ -201,7 +201,7 @@ class SparseEmbedding:
         where = f"SparseEmbedding {sparse_embedding_name!r}: "
         self.embedding_type = check_enum(where + "embedding_type", embedding_type, Embedding_t)
         self.workspace_size_per_gpu_in_mb = check_int(
-            where + "workspace_size_per_gpu_in_mb", workspace_size_per_gpu_in_mb, 0
+            where + "workspace_size_per_gpu_in_mb", workspace_size_per_gpu_in_mb, 0, 1 << 40
         )
         self.max_vocabulary_size_per_gpu = check_int(
             where + "max_vocabulary_size_per_gpu", max_vocabulary_size_per_gpu, 0

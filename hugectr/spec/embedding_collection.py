@@ -62,7 +62,7 @@ class EmbeddingTableConfig:
         vector_type: str = "float32",
     ) -> None:
         # Scripts that make tables in a loop name them by number.
-        self.name = check_str("EmbeddingTableConfig: name", str(name), empty=False)
+        self.name = check_str("EmbeddingTableConfig: name", name, empty=False)
         where = f"EmbeddingTableConfig {self.name!r}: "
         self.max_vocabulary_size = check_int(where + "max_vocabulary_size", max_vocabulary_size, -1)
         if self.max_vocabulary_size == 0:

@@ -122,6 +122,8 @@ def test_a_machine_that_is_none_is_refused(name, tmp_path):
         (("--devices", "-1"), "--devices: found -1, allowed: a number of devices >= 1"),
         (("--devices", "7"), "--devices: found 7, allowed: a number that divides batchsize of"),
         (("--rows", "goods"), "argument --rows: found 'goods', allowed: TABLE=N"),
+        (("--rows", "goods=5", "--rows", "goods=6"), "--rows: table 'goods' is there twice"),
+        (("--measure", "--machine", "h100"), "--measure takes the rates of this machine"),
         (("--rows", "goods=few"), "argument --rows: found 'goods=few', allowed: TABLE=N"),
     ],
 )
