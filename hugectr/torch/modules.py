@@ -293,6 +293,8 @@ def _called(keys: Any, offsets: Any, weights: Any) -> Any:
     """What a collection is asked with, of the arguments of an ``EmbeddingBag``."""
     if isinstance(keys, tuple) and len(keys) in (2, 3) and offsets is None and weights is None:
         return _Call(*keys, *[None] * (3 - len(keys)))
+    if isinstance(keys, torch.Tensor):  # which torch.compile of 2.4 does not ask for attributes
+        return _Call(keys, offsets, weights)
     other = isinstance(keys, (PlannedBatch, Mapping)) or callable(getattr(keys, "keys", None))
     if not other:
         return _Call(keys, offsets, weights)
