@@ -95,13 +95,14 @@ def _inspect_table(folder: Path) -> dict[str, Any]:
 
 def _check_keys(folder: Path, rows: int, report: dict[str, Any], problems: list[str]) -> None:
     slot_file = folder / "slot_id"
-    if slot_file.exists() and (not slot_file.is_file() or slot_file.stat().st_size != 8 * rows):
+    has_slots = slot_file.is_file() and slot_file.stat().st_size == 8 * rows
+    found = look_at_keys(folder / "key", slot_file if has_slots else None)
+    report["key_min"], report["key_max"] = found.least, found.most
+    if has_slots:
+        report["slots"] = found.slots
+    elif slot_file.exists():  # keys may be there once a slot
         problems.append(f"slot_id: {slot_file.stat().st_size} bytes, {8 * rows} are expected")
         return
-    found = look_at_keys(folder / "key", slot_file if slot_file.exists() else None)
-    report["key_min"], report["key_max"] = found.least, found.most
-    if slot_file.exists():
-        report["slots"] = found.slots
     if found.twice:
         problems.append(f"{found.twice} keys are there more than once")
 

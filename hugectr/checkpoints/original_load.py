@@ -157,13 +157,11 @@ def check_states_fit(
 
     def check() -> None:
         rows = SavedTable(path, _in_layout(parts), i64_keys).rows
-        size = Path(states_file).stat().st_size
-        if size != rows * row:
-            raise DataError(
-                f"{states_file} waits for these rows and has {size} bytes, optimizer states of "
-                f"{size // row} rows; {path} has {rows}: load_sparse_optimizer_states first with "
-                "the file that was saved with them"
-            )
+        what = (
+            f"optimizer states of the {rows} rows in {path}, for which it waits "
+            "(load_sparse_optimizer_states with the file that was saved with them)"
+        )
+        _size(Path(states_file), rows * row, what)
 
     from_root(group, check)
 

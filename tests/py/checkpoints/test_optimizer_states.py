@@ -182,10 +182,15 @@ def test_states_that_wait_for_other_rows(tmp_path: Path) -> None:
     assert first < all_rows
     fresh = make_model(replace(_setup("Adam", 3), seed=99))
     fresh.load_sparse_optimizer_states([states])
-    refused = f"optimizer states of {first} rows; .*has {all_rows}: load_sparse_optimizer_states"
+    size = (tmp_path / "m0_opt_sparse_1.model").stat().st_size
+    refused = f"has {size} bytes, .* of the {all_rows} rows in .*load_sparse_optimizer_states with"
     with pytest.raises(hugectr.DataError, match=refused):
         fresh.load_sparse_weights([str(tables[10])])
     assert not _rows(fresh)["keys"].size
+    Path(states).rename(tmp_path / "away")
+    with pytest.raises(hugectr.DataError, match=r"m0_opt_sparse_1\.model is not there"):
+        fresh.load_sparse_weights([str(tables[1])])
+    (tmp_path / "away").rename(states)
     fresh.load_sparse_weights([str(tables[1])])  # they wait still
     assert any(values.any() for name, values in _rows(fresh).items() if name.startswith("state"))
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from pathlib import Path
 from typing import Any
 
@@ -112,4 +111,3 @@ def test_what_failed_keeps_no_model(tmp_path: Path) -> None:
             model.train()
     finally:
         gc.enable()
-    assert os.path.isdir(tmp_path / "rows")

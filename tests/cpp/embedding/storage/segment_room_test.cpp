@@ -141,6 +141,21 @@ TEST(SegmentRoom, SavesTakeNone) {
   }
 }
 
+TEST(SegmentRoom, HasMoreFilesThanTheSoftLimitOfOpenOnes) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_GE(before.rlim_max, 1000U) << "no limit to raise";
+  rlimit low = before;
+  low.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  const Folder folder;
+  Checked checked(small_store(folder / "rows"));
+  checked.write(range(0, 40000));  // 128 segments
+  checked.check();
+  EXPECT_GT(segments_in(folder / "rows").size(), 100U);
+  setrlimit(RLIMIT_NOFILE, &before);
+}
+
 TEST(SegmentRoom, ABudgetIsNamed) {
   const Folder folder;
   StoreSettings settings = small_store(folder / "rows");
