@@ -95,5 +95,7 @@ def test_numbers_that_the_core_does_not_count_in_are_named(folder, tmp_path):
     with pytest.raises(hugectr.InvalidArgument, match="nnz_per_slot"):
         hugectr.DataReaderSparseParam("a", 1 << 31, False, 2)
     kind = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
-    with pytest.raises(hugectr.InvalidArgument, match=r"workspace_size_per_gpu_in_mb.*64 bits"):
+    with pytest.raises(
+        hugectr.InvalidArgument, match=r"workspace_size_per_gpu_in_mb.*to 1099511627776"
+    ):
         hugectr.SparseEmbedding(kind, 1 << 64, 4, "sum", "t", "a")
