@@ -1,14 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpp/embedding/table/row_staging.hpp"
 
+#include <cstdlib>
 #include <exception>
+#include <string>
 #include <utility>
 
+#include "core/cpp/base/error.hpp"
 #include "core/cpp/device/several.hpp"
 
 namespace hugectr {
 
-RowStaging::RowStaging(GPUResource& gpu) : gpu_(gpu), taken_(gpu.create_event()) {
+namespace {
+
+/// Moves below it are short beside any step.
+constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
+
+std::size_t bytes_of(std::span<const MoveRows> moves) {
+  std::size_t bytes = 0;
+  for (const MoveRows& op : moves) {
+    for (const TensorRef& part : op.cache) {
+      bytes += static_cast<std::size_t>(op.count) * part.row_size() * size_of(part.dtype);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+RowStaging::Mover RowStaging::mover_of(DeviceType type) {
+  const char* const text = std::getenv("HUGECTR_MOVE_ROWS");
+  const std::string word = text ? text : "";
+  if (word == "host") return Mover::Host;
+  if (word == "device") return Mover::Device;
+  HCTR_CHECK(word.empty(), "HUGECTR_MOVE_ROWS is '", word,
+             "': device or host are allowed; not set, the faster one is found by trying");
+  return type == DeviceType::Cpu ? Mover::Device : Mover::Faster;
+}
+
+RowStaging::RowStaging(GPUResource& gpu)
+    : gpu_(gpu), mover_(mover_of(gpu.device().type)), by_host_(gpu), taken_(gpu.create_event()) {
   for (std::shared_ptr<Event>& event : moved_) event = gpu.create_event();
 }
 
@@ -35,8 +66,28 @@ std::vector<StagedRows> RowStaging::stage(std::size_t plan, std::span<const Rows
   return staged;
 }
 
+bool RowStaging::is_for_host(std::span<const MoveRows> moves, bool train) {
+  if (mover_ == Mover::Device) return false;
+  if (mover_ == Mover::Faster) {
+    if (!train || bytes_of(moves) < kLeastBytes) {
+      host_is_faster_.interrupt();
+      return false;
+    }
+    if (!host_is_faster_.second(FasterWay::Clock::now())) return false;
+  }
+  if (!MovesByHost::takes(moves)) return false;
+  try {
+    by_host_.make_room(moves);
+  } catch (const OutOfMemory&) {  // what the device needs it has
+    mover_ = Mover::Device;
+    return false;
+  }
+  return true;
+}
+
 void RowStaging::move(StagingOps& ops, std::size_t plan, std::span<const Rows> tables) {
   if (ops.moves.empty() && ops.host_moves.empty()) return;
+  const bool by_host = is_for_host(ops.moves, tables.front().numbers.train);
   // On a stream of its own: the next plan looks for its rows while these are on their way. Who
   // used the places that are given has been waited for by the plan stream.
   gpu_.plan_stream().record(*taken_);
@@ -45,7 +96,11 @@ void RowStaging::move(StagingOps& ops, std::size_t plan, std::span<const Rows> t
   // The maps of all tables say by now that the rows are where they are going: a move that fails
   // keeps no other from being made.
   std::exception_ptr failed;
-  run_several(moving, std::move(ops.moves));
+  if (by_host) {
+    by_host_.move(moving, ops.moves);
+  } else {
+    run_several(moving, std::move(ops.moves));
+  }
   for (const auto& host_move : ops.host_moves) {
     try {
       host_move(moving);

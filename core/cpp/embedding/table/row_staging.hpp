@@ -9,6 +9,8 @@
 
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/embedding/table/awaited_events.hpp"
+#include "core/cpp/embedding/table/faster_way.hpp"
+#include "core/cpp/embedding/table/moves_by_host.hpp"
 #include "core/cpp/embedding/table/row_store.hpp"
 #include "core/cpp/ops/move_rows.hpp"
 #include "core/cpp/ops/row_cache.hpp"
@@ -46,9 +48,17 @@ class RowStaging {
   std::vector<StagedRows> stage(std::size_t plan, std::span<const Rows> tables);
 
  private:
+  /// By what rows travel between a device and the host.
+  enum class Mover { Device, Host, Faster };
+
+  static Mover mover_of(DeviceType type);
   void move(StagingOps& ops, std::size_t plan, std::span<const Rows> tables);
+  bool is_for_host(std::span<const MoveRows> moves, bool train);
 
   GPUResource& gpu_;
+  Mover mover_;
+  FasterWay host_is_faster_;
+  MovesByHost by_host_;
   std::unique_ptr<Event> taken_;  ///< plan stream: moves may begin
   /// Move stream: rows of a plan have come, of the last ones in turn. Stores ask for them again
   /// when they use the same lists, two plans later.

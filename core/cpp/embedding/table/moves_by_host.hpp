@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/cpp/device/resource_manager.hpp"
+#include "core/cpp/memory/general_buffer2.hpp"
+#include "core/cpp/ops/gather_rows.hpp"
+#include "core/cpp/ops/move_rows.hpp"
+#include "core/cpp/ops/scatter_rows.hpp"
+
+namespace hugectr {
+
+/// Rows of tiers moved by the host's threads and the device's copy engines.
+///
+/// What MoveRows does by one kernel over the link, for rows at home in memory of the host. Rows
+/// that leave are gathered on the device, copied to staging memory and brought home by the threads
+/// of the pool; rows that come go the other way. All in pieces: while the device copies one the
+/// threads work on another. It takes longer than the kernel, and processors; but a kernel that
+/// waits for the link holds multiprocessors, which costs products that run beside it more than
+/// their share.
+///
+/// For one thread at a time.
+class MovesByHost {
+ public:
+  static constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+
+  explicit MovesByHost(GPUResource& gpu);
+  ~MovesByHost();
+  MovesByHost(const MovesByHost&) = delete;
+  MovesByHost& operator=(const MovesByHost&) = delete;
+
+  /// Whether rows are short enough for a piece.
+  static bool takes(std::span<const MoveRows> moves);
+  /// Memory for such moves. Throws OutOfMemory; what there was stays.
+  void make_room(std::span<const MoveRows> moves);
+  /// As run_several(moving, moves), after make_room() of the same. Waits for what the stream holds;
+  /// returns when all that leaves is at home and all that comes has been submitted.
+  void move(const OpContext& moving, std::span<const MoveRows> moves);
+
+ private:
+  static constexpr std::size_t kInTurn = 2;
+  enum Way : std::size_t { kOut, kIn, kWays };
+
+  /// Entries begin .. end - 1 of the rows of one array, at an offset of a piece.
+  struct Stretch {
+    const TensorRef *cache, *home;
+    const std::uint32_t *leaving, *coming;  ///< of the array's entry 0, on the host; null: none
+    const std::uint32_t *places, *to;       ///< on the device; `to`: kNoRow where no row comes
+    std::size_t begin, end, offset, row_bytes;
+  };
+  using Piece = std::vector<Stretch>;
+
+  void read_lists(const OpContext& moving, std::span<const MoveRows> moves);
+  std::vector<Piece> pieces_of(std::span<const MoveRows> moves) const;
+  TensorRef values(const Stretch& stretch, Way way, std::size_t number) const;
+  char* on_host(Way way, std::size_t number) const;
+  Event& copied(Way way, std::size_t number) const { return *copied_[way][number % kInTurn]; }
+
+  void send(const OpContext& moving, const Piece& piece, std::size_t number);
+  void bring_home(const OpContext& moving, const Piece& piece, std::size_t number);
+  void fetch(const OpContext& moving, const Piece& piece, std::size_t number);
+  void place(const OpContext& moving, const Piece& piece, std::size_t number);
+
+  GPUResource& gpu_;
+  /// Two pieces of either way, in turn.
+  std::array<TensorBag2, kWays> on_device_, on_host_;
+  std::array<std::array<std::unique_ptr<Event>, kInTurn>, kWays> copied_;
+  /// Of all entries of a move, one table after the other; `to` also on the device.
+  TensorBag2 leaving_, coming_, to_, to_on_device_;
+  std::size_t listed_ = 0;  ///< entries that there is room for
+};
+
+}  // namespace hugectr
