@@ -4,6 +4,7 @@
 One GPU exchanges nothing, so the ops of the exchange of rows run by themselves.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -72,10 +73,17 @@ def some_steps(name: str, model: hugectr.Model) -> None:
     print(name, model.get_current_loss())
 
 
-# Tables placed in every way, the same with a cache of places over host memory, and rows that go.
+# Tables placed in every way, the same with a cache of places over host memory, whose rows the device
+# moves or the host, and rows that go.
 tables = placed_models.random_tables(1)
 adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, update_type=hugectr.Update_t.Local)
-for name, more in (("placed", {}), ("tiers", {"memory": hugectr.Memory(device="250KB")})):
+few = {"memory": hugectr.Memory(device="250KB")}
+for name, mover, more in (
+    ("placed", "device", {}),
+    ("tiers", "device", few),
+    ("tiers, moved by the host", "host", few),
+):
+    os.environ["HUGECTR_MOVE_ROWS"] = mover
     some_steps(name, placed_models.make_model(tables, [[0]], adam, device="cuda", **more))
 data = streaming_net.stream(np.random.default_rng(1), 8)
 for life in ({"evict": "lru"}, {"evict": "lfu", "decay": 0.5}, {"admit_after": 2}):

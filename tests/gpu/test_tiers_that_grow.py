@@ -29,6 +29,12 @@ def test_five_hundred_steps_are_the_same_to_the_bit(case, devices, tmp_path):
     check_growth(growing_setup(device="cuda", devices=devices, **CASES[case]), tmp_path)
 
 
+@pytest.mark.parametrize("case", ["adam lazy", "row-wise", "two tables", "16 bits", "mixed"])
+def test_rows_that_the_host_moves_are_the_same(case, tmp_path, monkeypatch):
+    monkeypatch.setenv("HUGECTR_MOVE_ROWS", "host")
+    check_growth(growing_setup(device="cuda", **CASES[case]), tmp_path)
+
+
 @pytest.mark.gpus(2)
 @pytest.mark.parametrize("exchange", ["pooled", "unique"])
 def test_two_processes_with_a_gpu_each(exchange, tmp_path):

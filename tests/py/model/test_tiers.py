@@ -97,8 +97,10 @@ CASES = {
 }
 
 
+@pytest.mark.parametrize("mover", ["device", "host"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_model_is_the_same_to_the_bit(case):
+def test_the_model_is_the_same_to_the_bit(case, mover, monkeypatch):
+    monkeypatch.setenv("HUGECTR_MOVE_ROWS", mover)
     setup = setup_of(**CASES[case])
     plain = make_model(setup)
     losses = course(plain, 40)

@@ -28,19 +28,21 @@ std::uint32_t* list_of(const TensorBag2& list) {
   return static_cast<std::uint32_t*>(list.get_ptr());
 }
 
-TensorRef entries(const TensorRef& like, const std::uint32_t* list, std::size_t begin,
-                  std::size_t end) {
-  TensorRef ref = like;
-  ref.data = const_cast<std::uint32_t*>(list) + begin;
-  ref.shape = {end - begin};
-  ref.row_stride = 1;
+TensorRef part_of(const TensorBag2& list, std::size_t first, std::size_t count) {
+  TensorRef ref = list.ref();
+  ref.data = list_of(list) + first;
+  ref.shape = {count};
   return ref;
+}
+
+bool any_row(const std::uint32_t* rows, std::size_t count) {
+  return std::any_of(rows, rows + count, [](std::uint32_t row) { return row != kNoRow; });
 }
 
 /// Bytes of a piece, up to the end of its last stretch.
 std::size_t bytes_of(const auto& piece) {
   const auto& last = piece.back();
-  return last.offset + (last.end - last.begin) * last.row_bytes;
+  return last.offset + last.count * last.row_bytes;
 }
 
 /// Row list[i] of rows that lie one after another; null: there is none.
@@ -88,6 +90,9 @@ void MovesByHost::make_room(std::span<const MoveRows> moves) {
     }
     device->allocate();
     host->allocate();
+    for (const TensorBag2& pieces : on_device) {  // stretches do not fill them
+      gpu_.move_stream().fill_zero(pieces.get_ptr(), pieces.get_size_in_bytes());
+    }
     on_device_ = std::move(on_device);
     on_host_ = std::move(on_host);
     for (auto& events : copied_) {
@@ -99,71 +104,82 @@ void MovesByHost::make_room(std::span<const MoveRows> moves) {
   const std::size_t room = needed + needed / 4;
   const auto device = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
   const auto host = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.staging_resource()));
-  TensorBag2 to_on_device = device->reserve({room}, kNumbers, "where they come");
-  TensorBag2 leaving = host->reserve({room}, kNumbers, "rows that leave");
-  TensorBag2 coming = host->reserve({room}, kNumbers, "rows that come");
-  TensorBag2 to = host->reserve({room}, kNumbers, "where they come");
+  TensorBag2 from_there = device->reserve({room}, kNumbers, "places that rows leave");
+  TensorBag2 to_there = device->reserve({room}, kNumbers, "places that they come to");
+  Lists lists;
+  for (TensorBag2* list : {&lists.leaving, &lists.coming, &lists.from, &lists.to}) {
+    *list = host->reserve({room}, kNumbers, "numbers");
+  }
   device->allocate();
   host->allocate();
   gpu_.move_stream().synchronize();  // it reads the old ones
-  std::tie(leaving_, coming_, to_, to_on_device_) = std::tie(leaving, coming, to, to_on_device);
+  lists_ = std::move(lists);
+  from_there_ = std::move(from_there);
+  to_there_ = std::move(to_there);
   listed_ = room;
 }
 
 void MovesByHost::read_lists(const OpContext& moving, std::span<const MoveRows> moves) {
-  std::size_t at = 0;
+  std::uint32_t *const leaving = list_of(lists_.leaving), *const coming = list_of(lists_.coming);
+  std::uint32_t *const from = list_of(lists_.from), *const to = list_of(lists_.to);
+  std::size_t end = 0;
   for (const MoveRows& op : moves) {
     const std::size_t n = static_cast<std::size_t>(op.count), bytes = n * sizeof(std::uint32_t);
-    moving.stream->copy(list_of(to_) + at, op.places.data, bytes);
-    if (!op.leaving.empty()) moving.stream->copy(list_of(leaving_) + at, op.leaving.data, bytes);
-    if (!op.coming.empty()) moving.stream->copy(list_of(coming_) + at, op.coming.data, bytes);
-    at += n;
+    moving.stream->copy(to + end, op.places.data, bytes);
+    if (!op.leaving.empty()) moving.stream->copy(leaving + end, op.leaving.data, bytes);
+    if (!op.coming.empty()) moving.stream->copy(coming + end, op.coming.data, bytes);
+    end += n;
   }
   moving.stream->synchronize();  // and homes are as the moves before have left them
-  at = 0;
+  std::size_t first = 0;
   for (const MoveRows& op : moves) {
-    const std::size_t n = static_cast<std::size_t>(op.count);
-    for (std::size_t i = at; i < at + n && !op.coming.empty(); ++i) {
-      if (list_of(coming_)[i] == kNoRow) list_of(to_)[i] = kNoRow;
+    const std::size_t behind = first + static_cast<std::size_t>(op.count);
+    if (op.leaving.empty()) std::fill(leaving + first, leaving + behind, kNoRow);
+    if (op.coming.empty()) std::fill(coming + first, coming + behind, kNoRow);
+    const auto left = std::find_if(leaving + first, leaving + behind,
+                                   [](std::uint32_t row) { return row != kNoRow; });
+    const std::uint32_t any = left == leaving + behind ? 0 : to[left - leaving];
+    for (std::size_t i = first; i < behind; ++i) {
+      from[i] = leaving[i] == kNoRow ? any : to[i];
+      if (coming[i] == kNoRow) to[i] = kNoRow;
     }
-    at += n;
+    first = behind;
   }
-  moving.stream->copy(to_on_device_.get_ptr(), list_of(to_), at * sizeof(std::uint32_t));
+  moving.stream->copy(from_there_.get_ptr(), from, end * sizeof(std::uint32_t));
+  moving.stream->copy(to_there_.get_ptr(), to, end * sizeof(std::uint32_t));
 }
 
 std::vector<MovesByHost::Piece> MovesByHost::pieces_of(std::span<const MoveRows> moves) const {
   std::vector<Piece> pieces(1);
   std::size_t used = 0, first = 0;
   for (const MoveRows& op : moves) {
-    const std::size_t n = static_cast<std::size_t>(op.count);
+    const std::size_t behind = first + static_cast<std::size_t>(op.count);
     for (std::size_t a = 0; a < op.cache.size(); ++a) {
-      const TensorRef& cache = op.cache[a];
-      const std::size_t row_bytes = bytes_of_row(cache);
-      for (std::size_t begin = 0; begin < n;) {
+      const std::size_t row_bytes = bytes_of_row(op.cache[a]);
+      for (std::size_t begin = first; begin < behind;) {
         const std::size_t fit = used < kPieceBytes ? (kPieceBytes - used) / row_bytes : 0;
         if (fit == 0) {
           pieces.emplace_back();
           used = 0;
           continue;
         }
-        const std::size_t end = std::min(n, begin + fit);
-        pieces.back().push_back(
-            {.cache = &cache,
-             .home = &op.home[a],
-             .leaving = op.leaving.empty() ? nullptr : list_of(leaving_) + first,
-             .coming = op.coming.empty() ? nullptr : list_of(coming_) + first,
-             .places = op.places.ptr<std::uint32_t>(),
-             .to = list_of(to_on_device_) + first,
-             .begin = begin,
-             .end = end,
-             .offset = used,
-             .row_bytes = row_bytes});
-        used += (end - begin) * row_bytes;
-        used = (used + kAligned - 1) / kAligned * kAligned;
-        begin = end;
+        const std::size_t count = std::min(behind - begin, fit);
+        const std::uint32_t* const leaving = list_of(lists_.leaving) + begin;
+        const std::uint32_t* const coming = list_of(lists_.coming) + begin;
+        pieces.back().push_back({.cache = &op.cache[a],
+                                 .home = &op.home[a],
+                                 .leaving = any_row(leaving, count) ? leaving : nullptr,
+                                 .coming = any_row(coming, count) ? coming : nullptr,
+                                 .from = part_of(from_there_, begin, count),
+                                 .to = part_of(to_there_, begin, count),
+                                 .count = count,
+                                 .offset = used,
+                                 .row_bytes = row_bytes});
+        used += (count * row_bytes + kAligned - 1) / kAligned * kAligned;
+        begin += count;
       }
     }
-    first += n;
+    first = behind;
   }
   return pieces;
 }
@@ -172,30 +188,28 @@ char* MovesByHost::on_host(Way way, std::size_t number) const {
   return static_cast<char*>(on_host_[way].get_ptr()) + number % kInTurn * kPieceBytes;
 }
 
+char* MovesByHost::on_device(Way way, std::size_t number) const {
+  return static_cast<char*>(on_device_[way].get_ptr()) + number % kInTurn * kPieceBytes;
+}
+
 TensorRef MovesByHost::values(const Stretch& stretch, Way way, std::size_t number) const {
   TensorRef values = *stretch.cache;
-  values.data = static_cast<char*>(on_device_[way].get_ptr()) + number % kInTurn * kPieceBytes +
-                stretch.offset;
-  values.shape[0] = stretch.end - stretch.begin;
+  values.data = on_device(way, number) + stretch.offset;
+  values.shape[0] = stretch.count;
   return values;
 }
 
-/// Gathers what leaves, also of places that no row leaves, and copies it to the host.
+/// Gathers what leaves and copies it to the host.
 void MovesByHost::send(const OpContext& moving, const Piece& piece, std::size_t number) {
   std::vector<GatherRows> gathers;
   for (const Stretch& each : piece) {
     if (!each.leaving) continue;
-    TensorRef rows = to_on_device_.ref();
-    gathers.push_back({.rows = entries(rows, each.places, each.begin, each.end),
-                       .source = *each.cache,
-                       .values = values(each, kOut, number)});
+    gathers.push_back(
+        {.rows = each.from, .source = *each.cache, .values = values(each, kOut, number)});
   }
   if (gathers.empty()) return;
   run_several(moving, std::move(gathers));
-  moving.stream->copy(
-      on_host(kOut, number),
-      static_cast<char*>(on_device_[kOut].get_ptr()) + number % kInTurn * kPieceBytes,
-      bytes_of(piece));
+  moving.stream->copy(on_host(kOut, number), on_device(kOut, number), bytes_of(piece));
   moving.stream->record(copied(kOut, number));
 }
 
@@ -203,10 +217,10 @@ void MovesByHost::bring_home(const OpContext& moving, const Piece& piece, std::s
   copied(kOut, number).synchronize();
   for (const Stretch& each : piece) {
     if (!each.leaving) continue;
-    copy_rows(
-        *moving.pool, each.end - each.begin, kBytesOfThread / each.row_bytes, each.row_bytes,
-        RowsOfList{static_cast<char*>(each.home->data), each.leaving + each.begin, each.row_bytes},
-        RowsInOrder{on_host(kOut, number) + each.offset, each.row_bytes});
+    const RowsOfList home{static_cast<char*>(each.home->data), each.leaving, each.row_bytes};
+    const RowsInOrder staged{on_host(kOut, number) + each.offset, each.row_bytes};
+    copy_rows(*moving.pool, each.count, kBytesOfThread / each.row_bytes, each.row_bytes, home,
+              staged);
   }
 }
 
@@ -215,11 +229,10 @@ void MovesByHost::fetch(const OpContext& moving, const Piece& piece, std::size_t
   copied(kIn, number).synchronize();
   for (const Stretch& each : piece) {
     if (!each.coming) continue;
-    const RowsOfList home{static_cast<char*>(each.home->data), each.coming + each.begin,
-                          each.row_bytes};
+    const RowsOfList home{static_cast<char*>(each.home->data), each.coming, each.row_bytes};
     const RowsInOrder staged{on_host(kIn, number) + each.offset, each.row_bytes};
     copy_rows(
-        *moving.pool, each.end - each.begin, kBytesOfThread / each.row_bytes, each.row_bytes,
+        *moving.pool, each.count, kBytesOfThread / each.row_bytes, each.row_bytes,
         [=](std::size_t i) { return home.list[i] == kNoRow ? nullptr : staged(i); }, home);
   }
 }
@@ -229,15 +242,11 @@ void MovesByHost::place(const OpContext& moving, const Piece& piece, std::size_t
   std::vector<ScatterRows> scatters;
   for (const Stretch& each : piece) {
     if (!each.coming) continue;
-    TensorRef rows = to_on_device_.ref();
-    scatters.push_back({.rows = entries(rows, each.to, each.begin, each.end),
-                        .values = values(each, kIn, number),
-                        .target = *each.cache});
+    scatters.push_back(
+        {.rows = each.to, .values = values(each, kIn, number), .target = *each.cache});
   }
   if (scatters.empty()) return;
-  moving.stream->copy(
-      static_cast<char*>(on_device_[kIn].get_ptr()) + number % kInTurn * kPieceBytes,
-      on_host(kIn, number), bytes_of(piece));
+  moving.stream->copy(on_device(kIn, number), on_host(kIn, number), bytes_of(piece));
   moving.stream->record(copied(kIn, number));
   run_several(moving, std::move(scatters));
 }

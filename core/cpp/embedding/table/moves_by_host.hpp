@@ -49,9 +49,9 @@ class MovesByHost {
   /// Entries begin .. end - 1 of the rows of one array, at an offset of a piece.
   struct Stretch {
     const TensorRef *cache, *home;
-    const std::uint32_t *leaving, *coming;  ///< of the array's entry 0, on the host; null: none
-    const std::uint32_t *places, *to;       ///< on the device; `to`: kNoRow where no row comes
-    std::size_t begin, end, offset, row_bytes;
+    const std::uint32_t *leaving, *coming;  ///< on the host; null: none of them
+    TensorRef from, to;                     ///< places of both, on the device
+    std::size_t count, offset, row_bytes;
   };
   using Piece = std::vector<Stretch>;
 
@@ -59,6 +59,7 @@ class MovesByHost {
   std::vector<Piece> pieces_of(std::span<const MoveRows> moves) const;
   TensorRef values(const Stretch& stretch, Way way, std::size_t number) const;
   char* on_host(Way way, std::size_t number) const;
+  char* on_device(Way way, std::size_t number) const;
   Event& copied(Way way, std::size_t number) const { return *copied_[way][number % kInTurn]; }
 
   void send(const OpContext& moving, const Piece& piece, std::size_t number);
@@ -70,9 +71,15 @@ class MovesByHost {
   /// Two pieces of either way, in turn.
   std::array<TensorBag2, kWays> on_device_, on_host_;
   std::array<std::array<std::unique_ptr<Event>, kInTurn>, kWays> copied_;
-  /// Of all entries of a move, one table after the other; `to` also on the device.
-  TensorBag2 leaving_, coming_, to_, to_on_device_;
-  std::size_t listed_ = 0;  ///< entries that there is room for
+  /// Of all entries of a move, one table after the other: numbers of rows, and the places that they
+  /// leave (any place of the table's that a row leaves where this one is left by none) and come to
+  /// (kNoRow: none comes).
+  struct Lists {
+    TensorBag2 leaving, coming, from, to;
+  };
+  Lists lists_;                       ///< on the host
+  TensorBag2 from_there_, to_there_;  ///< on the device
+  std::size_t listed_ = 0;            ///< entries that there is room for
 };
 
 }  // namespace hugectr
