@@ -73,8 +73,8 @@ def some_steps(name: str, model: hugectr.Model) -> None:
     print(name, model.get_current_loss())
 
 
-# Tables placed in every way, the same with a cache of places over host memory, whose rows the device
-# moves or the host, and rows that go.
+# Tables placed in every way, the same with a cache of places over host memory, moved by the device
+# and by the host, and rows that go.
 tables = placed_models.random_tables(1)
 adam = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, update_type=hugectr.Update_t.Local)
 few = {"memory": hugectr.Memory(device="250KB")}
