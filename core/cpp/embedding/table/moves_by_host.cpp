@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <thread>
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
@@ -13,8 +14,9 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kAligned = 256;                           // stretches of a piece
-constexpr std::size_t kBytesOfThread = std::size_t{128} << 10;  // of a thread at a time
+constexpr std::size_t kAligned = 256;                          // stretches of a piece
+constexpr std::size_t kBytesOfThread = std::size_t{64} << 10;  // of a thread at a time
+constexpr int kTurnsAwake = 2000;                              // before others are let work
 
 std::size_t entries_of(std::span<const MoveRows> moves) {
   std::size_t entries = 0;
@@ -45,13 +47,28 @@ std::size_t bytes_of(const auto& piece) {
   return last.offset + last.count * last.row_bytes;
 }
 
+/// Until done() holds: for what takes less time than falling asleep.
+template <class Done>
+void wait_awake(const Done& done) {
+  for (int turns = 0; !done(); ++turns) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+    if (turns > kTurnsAwake) std::this_thread::yield();
+  }
+}
+
 /// Row list[i] of rows that lie one after another; null: there is none.
-struct RowsOfList {
+struct Homes {
   char* data;
-  const std::uint32_t* list;
+  const std::uint32_t* list;  ///< null: no rows
   std::size_t bytes;
   char* operator()(std::size_t i) const {
-    return list[i] == kNoRow ? nullptr : data + list[i] * bytes;
+    return list && list[i] != kNoRow ? data + list[i] * bytes : nullptr;
+  }
+  void fetch(std::size_t i) const {
+    const char* const row = (*this)(i);
+    for (std::size_t byte = 0; row && byte < bytes; byte += 64) __builtin_prefetch(row + byte, 1);
   }
 };
 
@@ -80,7 +97,7 @@ MovesByHost::~MovesByHost() {
 void MovesByHost::make_room(std::span<const MoveRows> moves) {
   constexpr auto kNumbers = TensorScalarType::UInt32;
   const std::string owner = "rows that the host moves";
-  if (!copied_[kIn][1]) {
+  if (!copied_[kIn][0]) {
     const auto device = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
     const auto host = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.staging_resource()));
     std::array<TensorBag2, kWays> on_device, on_host;
@@ -93,6 +110,8 @@ void MovesByHost::make_room(std::span<const MoveRows> moves) {
     for (const TensorBag2& pieces : on_device) {  // stretches do not fill them
       gpu_.move_stream().fill_zero(pieces.get_ptr(), pieces.get_size_in_bytes());
     }
+    loop_.begin([] {});  // now, when a thread that can not be started harms nobody
+    loop_.wait();
     on_device_ = std::move(on_device);
     on_host_ = std::move(on_host);
     for (auto& events : copied_) {
@@ -213,27 +232,22 @@ void MovesByHost::send(const OpContext& moving, const Piece& piece, std::size_t 
   moving.stream->record(copied(kOut, number));
 }
 
-void MovesByHost::bring_home(const OpContext& moving, const Piece& piece, std::size_t number) {
-  copied(kOut, number).synchronize();
-  for (const Stretch& each : piece) {
-    if (!each.leaving) continue;
-    const RowsOfList home{static_cast<char*>(each.home->data), each.leaving, each.row_bytes};
-    const RowsInOrder staged{on_host(kOut, number) + each.offset, each.row_bytes};
-    copy_rows(*moving.pool, each.count, kBytesOfThread / each.row_bytes, each.row_bytes, home,
-              staged);
-  }
-}
-
-/// Copies what comes to staging memory.
-void MovesByHost::fetch(const OpContext& moving, const Piece& piece, std::size_t number) {
-  copied(kIn, number).synchronize();
-  for (const Stretch& each : piece) {
-    if (!each.coming) continue;
-    const RowsOfList home{static_cast<char*>(each.home->data), each.coming, each.row_bytes};
-    const RowsInOrder staged{on_host(kIn, number) + each.offset, each.row_bytes};
-    copy_rows(
-        *moving.pool, each.count, kBytesOfThread / each.row_bytes, each.row_bytes,
-        [=](std::size_t i) { return home.list[i] == kNoRow ? nullptr : staged(i); }, home);
+/// Copies what comes to staging memory, and what leaves from there, a row after the other: most
+/// that leave go where one comes from, and that place is in the thread's cache then.
+void MovesByHost::exchange(const Share& share) const {
+  const Stretch& stretch = *share.stretch;
+  const std::size_t bytes = stretch.row_bytes;
+  const Homes coming{static_cast<char*>(stretch.home->data), stretch.coming, bytes};
+  const Homes leaving{static_cast<char*>(stretch.home->data), stretch.leaving, bytes};
+  char* const in = on_host(kIn, share.piece) + stretch.offset;
+  const char* const out = on_host(kOut, share.piece) + stretch.offset;
+  for (std::size_t i = share.begin; i < share.end; ++i) {
+    if (i + kRowsAhead < share.end) {
+      coming.fetch(i + kRowsAhead);
+      leaving.fetch(i + kRowsAhead);
+    }
+    if (const char* const row = coming(i)) std::memcpy(in + i * bytes, row, bytes);
+    if (char* const row = leaving(i)) std::memcpy(row, out + i * bytes, bytes);
   }
 }
 
@@ -251,18 +265,85 @@ void MovesByHost::place(const OpContext& moving, const Piece& piece, std::size_t
   run_several(moving, std::move(scatters));
 }
 
+MovesByHost::Progress::Progress(std::vector<Piece> all)
+    : pieces(std::move(all)), left(std::make_unique<std::atomic<int>[]>(pieces.size())) {
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    for (const Stretch& stretch : pieces[piece]) {
+      const std::size_t rows = std::max<std::size_t>(kBytesOfThread / stretch.row_bytes, 1);
+      for (std::size_t begin = 0; begin < stretch.count; begin += rows) {
+        shares.push_back({piece, &stretch, begin, std::min(begin + rows, stretch.count)});
+        ++left[piece];
+      }
+    }
+  }
+}
+
+/// What each thread does, until no share is left.
+void MovesByHost::Progress::work(const MovesByHost& moves) {
+  for (;;) {
+    const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed);
+    if (mine >= shares.size() || !wait_until_ready(shares[mine].piece)) return;
+    moves.exchange(shares[mine]);
+    left[shares[mine].piece].fetch_sub(1, std::memory_order_release);
+  }
+}
+
+/// False: it never will be.
+bool MovesByHost::Progress::wait_until_ready(std::size_t piece) const {
+  wait_awake([&] { return ready.load(std::memory_order_acquire) > piece || ended.load(); });
+  return !ended.load();
+}
+bool MovesByHost::Progress::wait_until_done(std::size_t piece) const {
+  wait_awake([&] { return left[piece].load(std::memory_order_acquire) == 0 || ended.load(); });
+  return !ended.load();
+}
+
+/// Once it has come from the device, and what was in its place of the turn has gone there.
+void MovesByHost::make_ready(Progress& progress, std::size_t number) const {
+  if (number >= progress.pieces.size()) return;
+  copied(kOut, number).synchronize();
+  copied(kIn, number).synchronize();
+  progress.ready.store(number + 1, std::memory_order_release);
+}
+
+/// What is asked of the device, while the threads work on pieces that are ready.
+void MovesByHost::lead(const OpContext& moving, Progress& progress) {
+  const std::vector<Piece>& pieces = progress.pieces;
+  for (std::size_t number = 0; number < std::min(kInTurn, pieces.size()); ++number) {
+    send(moving, pieces[number], number);
+  }
+  make_ready(progress, 0);
+  for (std::size_t number = 0; number < pieces.size(); ++number) {
+    make_ready(progress, number + 1);
+    if (!progress.wait_until_done(number)) return;  // the loop says why
+    place(moving, pieces[number], number);
+    if (number + kInTurn < pieces.size()) send(moving, pieces[number + kInTurn], number + kInTurn);
+  }
+}
+
 void MovesByHost::move(const OpContext& moving, std::span<const MoveRows> moves) {
   read_lists(moving, moves);
-  const std::vector<Piece> pieces = pieces_of(moves);
-  if (pieces.front().empty()) return;
-  send(moving, pieces[0], 0);
-  for (std::size_t number = 0; number < pieces.size(); ++number) {
-    // A row goes home where another comes from: that one has been fetched by then.
-    fetch(moving, pieces[number], number);
-    if (number + 1 < pieces.size()) send(moving, pieces[number + 1], number + 1);
-    place(moving, pieces[number], number);
-    bring_home(moving, pieces[number], number);
+  Progress progress(pieces_of(moves));
+  if (progress.shares.empty()) return;
+  // One loop for all pieces: between loops the threads would fall asleep, and wake too late. Some
+  // processors are left to those that submit the step.
+  const std::size_t threads = std::max<std::size_t>(moving.pool->size() * 3 / 4, 1);
+  loop_.begin([&] {
+    try {
+      moving.pool->run_chunks(threads, [&](std::size_t) { progress.work(*this); });
+    } catch (...) {
+      progress.ended = true;
+      throw;
+    }
+  });
+  try {
+    lead(moving, progress);
+  } catch (...) {
+    progress.ended = true;
+    loop_.wait();
+    throw;
   }
+  loop_.wait();
 }
 
 }  // namespace hugectr

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "core/cpp/base/task_thread.hpp"
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/ops/gather_rows.hpp"
@@ -43,7 +45,7 @@ class MovesByHost {
   void move(const OpContext& moving, std::span<const MoveRows> moves);
 
  private:
-  static constexpr std::size_t kInTurn = 2;
+  static constexpr std::size_t kInTurn = 3;
   enum Way : std::size_t { kOut, kIn, kWays };
 
   /// Entries begin .. end - 1 of the rows of one array, at an offset of a piece.
@@ -54,6 +56,26 @@ class MovesByHost {
     std::size_t count, offset, row_bytes;
   };
   using Piece = std::vector<Stretch>;
+  /// What one thread does at a time: some rows of a stretch.
+  struct Share {
+    std::size_t piece;
+    const Stretch* stretch;
+    std::size_t begin, end;
+  };
+  /// How far a move has come.
+  struct Progress {
+    explicit Progress(std::vector<Piece> all);
+    void work(const MovesByHost& moves);
+    bool wait_until_ready(std::size_t piece) const;
+    bool wait_until_done(std::size_t piece) const;
+
+    std::vector<Piece> pieces;
+    std::vector<Share> shares;                 ///< by piece
+    std::unique_ptr<std::atomic<int>[]> left;  ///< shares of each piece that are not done
+    std::atomic<std::size_t> next{0};          ///< share that nobody has begun
+    std::atomic<std::size_t> ready{0};         ///< pieces that threads may work on
+    std::atomic<bool> ended{false};            ///< something went wrong: nobody waits
+  };
 
   void read_lists(const OpContext& moving, std::span<const MoveRows> moves);
   std::vector<Piece> pieces_of(std::span<const MoveRows> moves) const;
@@ -63,12 +85,13 @@ class MovesByHost {
   Event& copied(Way way, std::size_t number) const { return *copied_[way][number % kInTurn]; }
 
   void send(const OpContext& moving, const Piece& piece, std::size_t number);
-  void bring_home(const OpContext& moving, const Piece& piece, std::size_t number);
-  void fetch(const OpContext& moving, const Piece& piece, std::size_t number);
+  void exchange(const Share& share) const;
   void place(const OpContext& moving, const Piece& piece, std::size_t number);
+  void make_ready(Progress& progress, std::size_t number) const;
+  void lead(const OpContext& moving, Progress& progress);
 
   GPUResource& gpu_;
-  /// Two pieces of either way, in turn.
+  /// Some pieces of either way, in turn.
   std::array<TensorBag2, kWays> on_device_, on_host_;
   std::array<std::array<std::unique_ptr<Event>, kInTurn>, kWays> copied_;
   /// Of all entries of a move, one table after the other: numbers of rows, and the places that they
@@ -80,6 +103,7 @@ class MovesByHost {
   Lists lists_;                       ///< on the host
   TensorBag2 from_there_, to_there_;  ///< on the device
   std::size_t listed_ = 0;            ///< entries that there is room for
+  TaskThread loop_{"hctr-moves"};
 };
 
 }  // namespace hugectr
