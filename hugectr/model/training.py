@@ -74,7 +74,7 @@ class Training:
         self._graph.session.check_loss()
 
     def eval(self, eval_batch: int = -1, *, is_first_batch: bool = True) -> bool:
-        """Evaluate one batch; False at the end of the data, where it then starts over.
+        """Evaluate one batch; False at the end of the data: the next call starts over.
 
         Parameters
         ----------
@@ -88,11 +88,13 @@ class Training:
             warn_no_effect("eval", "eval_batch", why)
         if not check_bool("eval: is_first_batch", is_first_batch):
             warn_no_effect("eval", "is_first_batch=False", _EVERY_BATCH)
-        if self._graph.session.eval():
-            self._is_evaluated = False
-            return True
-        self._graph.session.reader.set_eval_source("")
-        return False
+        reader = self._graph.session.reader
+        if reader.eval_at_end():  # as the call before has found, and is_eof() has said since
+            reader.set_eval_source("")
+        if not self._graph.session.eval():
+            return False
+        self._is_evaluated = False
+        return True
 
     def export_predictions(self, prediction_file: str | Path, label_file: str | Path) -> None:
         """Append predictions and labels of the last evaluation batch to text files.

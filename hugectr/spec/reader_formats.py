@@ -11,7 +11,7 @@ from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.no_effect import warn_given, warn_no_effect
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Shuffle, check_shuffle, prefix_sums
-from hugectr.data.raw_labels import has_float_label
+from hugectr.data.raw_words import are_floats
 from hugectr.data.table_dataset import IN_MEMORY, TableBlocks, TableDataset
 from hugectr.spec.enums import Alignment_t, DataReaderType_t
 
@@ -50,12 +50,13 @@ class AsyncParam:
         Whether blocks change places (``DataReaderParams.shuffle`` says more).
     keep_resident_mb : int
         Data no larger than this stay in memory after their first reading; 0: never.
-    multi_hot_reader : bool
+    multi_hot_reader : bool, optional
         RawAsync: every slot of a sample holds all of its nnz_per_slot keys, whatever the size of
-        the files.
-    is_dense_float : bool
-        With ``multi_hot_reader``: dense features are float32, else int32 (log(x + 1)). Whether
-        labels are, the first samples of the file show.
+        the files. None: where ``is_dense_float`` is given, as in 23.04.
+    is_dense_float : bool, optional
+        Dense features are float32, else int32 (log(x + 1)). None: float32 with
+        ``multi_hot_reader``, else what the first samples of the file show; they show it of labels
+        too. ``DataReaderParams.float_label_dense`` says it of both.
     num_batches_per_thread, io_depth, io_alignment, aligned_type, max_num_requests_per_thread
         Of the original's reader; accepted and without effect.
     """
@@ -67,8 +68,8 @@ class AsyncParam:
     io_alignment: int = 512
     shuffle: bool = False
     aligned_type: Alignment_t = Alignment_t.Non
-    multi_hot_reader: bool = False
-    is_dense_float: bool = True
+    multi_hot_reader: bool | None = None
+    is_dense_float: bool | None = None
     keep_resident_mb: int = 0
     max_num_requests_per_thread: int = 0
 
@@ -160,10 +161,23 @@ def _raw_paths(source: str) -> str:
     return source
 
 
-def _has_float_label(paths: str, inputs: Input) -> bool:
-    keys = sum(param.max_feature_num for param in inputs.sparse)
-    words = inputs.label_dim + inputs.dense_dim + keys
-    return paths != "" and has_float_label(paths.split("\n")[0], inputs.label_dim, words)
+def _is_multi_hot(param: AsyncParam) -> bool:
+    given = param.multi_hot_reader
+    return param.is_dense_float is not None if given is None else given
+
+
+def _float_parts(params: DataReaderParams, paths: str, inputs: Input) -> tuple[bool, bool]:
+    """Whether labels and dense features of RawAsync files are float32."""
+    if params.float_label_dense or not paths:
+        return params.float_label_dense, params.float_label_dense
+    first, dense_end = paths.split("\n")[0], inputs.label_dim + inputs.dense_dim
+    words = dense_end + sum(param.max_feature_num for param in inputs.sparse)
+    label = are_floats(first, words, 0, inputs.label_dim)
+    if params.async_param.is_dense_float is not None:
+        return label, params.async_param.is_dense_float
+    if _is_multi_hot(params.async_param):
+        return label, True
+    return label, are_floats(first, words, inputs.label_dim, dense_end)
 
 
 def _raw_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
@@ -171,7 +185,6 @@ def _raw_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
     if not direct and params.add_slot_offsets is None and prefix_sums(params.slot_size_array):
         why = "Raw keys are taken as they are, as in v3.3; add_slot_offsets=True moves them"
         warn_no_effect("DataReaderParams of Raw", "slot_size_array", why)
-    multi_hot = direct and params.async_param.multi_hot_reader
     adds_offsets = direct if params.add_slot_offsets is None else params.add_slot_offsets
     spec: ReaderSpec = {"format": "Raw"}
     for prefix, samples in (("", params.num_samples), ("eval_", params.eval_num_samples)):
@@ -185,11 +198,10 @@ def _raw_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
             "direct": direct,
             "on_bad_data": params.on_bad_data,
         }
-        if multi_hot:
-            raw["keys"] = "All"
-            raw["float_dense"] = params.float_label_dense or params.async_param.is_dense_float
-            raw["float_label"] = params.float_label_dense or _has_float_label(paths, inputs)
         if direct:
+            if _is_multi_hot(params.async_param):
+                raw["keys"] = "All"
+            raw["float_label"], raw["float_dense"] = _float_parts(params, paths, inputs)
             raw["block_bytes"] = max(params.async_param.io_block_size, 1)
             raw["keep_bytes"] = params.async_param.keep_resident_mb << 20
         spec[prefix + "raw"] = raw  # type: ignore[literal-required]

@@ -11,6 +11,7 @@ struct Auc : Fields<> {
   static constexpr const char* kName = "AUC";
   static constexpr const char* kDoc =
       "area under the ROC curve, exact, ties counted half; NaN when a class is missing";
+  static constexpr bool kOfPositives = true;
 
   static AnyOp value(const SampleArrays& samples, const TensorRef& value) {
     return hugectr::Auc{.scores = samples.scores,

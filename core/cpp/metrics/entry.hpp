@@ -20,6 +20,8 @@
 ///
 ///   static constexpr bool kOfPredictions = true;  // scores are what the loss predicts by them
 ///   static constexpr bool kNeedsProbability = true;  // not of a regression
+///   static constexpr bool kOfPositives = true;  // of labels 0 and 1: a mean over tasks leaves
+///                                               // regressions out where others have such
 ///   static constexpr bool kTakesClasses = true;  // of sums over samples: scores and labels are
 ///                                                // numbers of classes; of several ones too
 ///   static constexpr bool kTakesGroups = true;  // of all samples: they have groups
@@ -72,6 +74,8 @@ template <class Entry>
 concept OfPredictions = requires { requires Entry::kOfPredictions; };
 template <class Entry>
 concept NeedsProbability = requires { requires Entry::kNeedsProbability; };
+template <class Entry>
+concept OfPositives = requires { requires Entry::kOfPositives; };
 template <class Entry>
 concept TakesGroups = requires { requires Entry::kTakesGroups; };
 template <class Entry>

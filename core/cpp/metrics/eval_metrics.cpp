@@ -93,16 +93,19 @@ EvalMetrics::Reported EvalMetrics::make(std::size_t devices, const EvalSubject& 
     if (subject.losses.size() > 1) {
       for (const std::string& loss : subject.losses) made.parts.push_back(made.name + "_" + loss);
     }
+    made.of_mean.resize(made.parts.size(), true);
   } else {
     constexpr bool kClasses = TakesClasses<Entry>;
-    const auto counts = [](const EvalTask& of) { return kClasses || of.has_score; };
-    const bool alone = std::ranges::count_if(subject.tasks, counts) == 1;
+    const auto probable = [](const EvalTask& of) {
+      return of.prediction != Prediction::Identity && (kClasses || of.has_score);
+    };
+    const bool any_probable = std::ranges::any_of(subject.tasks, probable);
     for (std::size_t task = 0; task < subject.tasks.size(); ++task) {
       const EvalTask& of = subject.tasks[task];
-      const bool probability = of.prediction != Prediction::Identity;
-      if (!counts(of) || ((NeedsProbability<Entry> || kClasses) && !probability)) continue;
+      if (NeedsProbability<Entry> || kClasses ? !probable(of) : !of.has_score) continue;
       made.tasks.push_back(task);
-      made.parts.push_back(alone ? made.name : made.name + "_" + of.name);
+      made.parts.push_back(subject.tasks.size() == 1 ? made.name : made.name + "_" + of.name);
+      made.of_mean.push_back(!OfPositives<Entry> || !any_probable || probable(of));
     }
     HCTR_CHECK(!made.parts.empty(), "solver.metrics: found '", made.name, "', but no loss of the ",
                "model has what it is made of: ",
@@ -155,13 +158,14 @@ std::vector<std::pair<std::string, double>> EvalMetrics::take(ResourceManager& r
   std::vector<std::pair<std::string, double>> values;
   for (const Reported& metric : metrics_) {
     const std::size_t place = values.size();
-    double sum = 0.0;
+    double sum = 0.0, count = 0.0;
     for (std::size_t i = 0; i < metric.parts.size(); ++i) {
       values.emplace_back(metric.parts[i], metric.metrics[i]->take(resources));
+      if (!metric.of_mean[i]) continue;
       sum += values.back().second;
+      count += 1.0;
     }
     if (metric.parts.front() == metric.name) continue;
-    const auto count = static_cast<double>(metric.parts.size());
     values.emplace(values.begin() + static_cast<std::ptrdiff_t>(place), metric.name, sum / count);
   }
   return values;

@@ -40,8 +40,9 @@ struct EvalSubject {
 };
 
 /// The metrics that an evaluation reports. One of samples has a value a task. Of several tasks it
-/// is called "<metric>_<task>", and "<metric>" is their mean; of several losses "<metric>_<loss>",
-/// and "<metric>" is that of their weighted sum.
+/// is called "<metric>_<task>", and "<metric>" is their mean (of what is made of positives and
+/// negatives without regressions, where there are other tasks); of several losses
+/// "<metric>_<loss>", and "<metric>" is that of their weighted sum.
 class HCTR_API EvalMetrics {
  public:
   /// Metrics by name, each once and in the order of the catalogue. `devices`: of this process.
@@ -64,6 +65,7 @@ class HCTR_API EvalMetrics {
     bool of_batches = false;
     std::vector<std::string> parts;  ///< names of values
     std::vector<std::size_t> tasks;  ///< a part each, of one of samples
+    std::vector<bool> of_mean;       ///< of each part: whether it counts
     std::vector<std::unique_ptr<IMetric>> metrics;
   };
   template <class Entry>

@@ -11,6 +11,7 @@ struct Gauc : Fields<> {
       "mean over groups, such as users, of the AUC within the group, weighted by its samples; "
       "groups "
       "of one class are left out; groups are the values of the label Input.group_name";
+  static constexpr bool kOfPositives = true;
   static constexpr bool kTakesGroups = true;
 
   static AnyOp value(const SampleArrays& samples, const TensorRef& value) {

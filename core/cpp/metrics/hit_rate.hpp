@@ -11,6 +11,7 @@ struct HitRate : Fields<> {
       "share of positive labels among the samples predicted above 0.8; NaN when there is none";
   static constexpr std::size_t kSums = 2;
   static constexpr bool kOfPredictions = true;
+  static constexpr bool kOfPositives = true;
 
   HCTR_HD void add(float prediction, float label, float weight, double* sums) const {
     if (!(prediction > 0.8f)) return;

@@ -143,8 +143,8 @@ bool SessionState::eval() {
   s.wait_for_plan();
   Batch* batch = s.eval_reader->acquire();
   s.eval_at_end = batch == nullptr;
-  s.eval_samples = batch ? batch->samples : 0;
-  if (!batch) return false;
+  if (!batch) return false;  // what was evaluated last still is
+  s.eval_samples = batch->samples;
   const BatchReturn give_back{*s.eval_reader, batch};
   s.resources->for_each_device_planning([&](std::size_t id) { s.plan_eval_on(id, *batch); });
   s.resources->for_each_device([&](std::size_t id) { s.eval_on(id, *batch); });

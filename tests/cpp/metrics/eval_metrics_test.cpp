@@ -83,6 +83,28 @@ TEST(EvalMetrics, TasksAndLossesHaveValuesOfTheirOwn) {
   EXPECT_EQ(values.at("AverageLoss_second"), 4.0);
 }
 
+TEST(EvalMetrics, TheMeanOverTasksLeavesOutRegressionsBesideOthers) {
+  const auto resources = test_resources(DeviceType::Cpu, 1);
+  const auto names_and_mean = [&](const std::vector<EvalTask>& tasks, const char* metric) {
+    EvalMetrics metrics({metric}, 1, {tasks, {"loss"}, false});
+    evaluate(metrics, *resources, test_samples(1000, 1), 500);  // of the first task; others: NaN
+    return taken(metrics, *resources);
+  };
+  const EvalTask click{"click", Prediction::Sigmoid}, price{"price", Prediction::Identity};
+  const EvalTask kind{"kind", Prediction::Softmax, false};
+  for (const char* metric : {"AUC", "HitRate"}) {
+    const std::string name = metric;
+    const MetricValues found = names_and_mean({click, price}, metric);
+    EXPECT_EQ(found.at(name), found.at(name + "_click"));
+    EXPECT_TRUE(found.contains(name + "_price"));
+    EXPECT_TRUE(std::isnan(names_and_mean({price, price}, metric).at(name)));
+    // Of a task among others, whatever those have.
+    const MetricValues beside = names_and_mean({click, kind}, metric);
+    EXPECT_EQ(beside.at(name), beside.at(name + "_click"));
+  }
+  EXPECT_TRUE(std::isnan(names_and_mean({click, price}, "MSE").at("MSE")));
+}
+
 TEST(EvalMetrics, WhatNoTaskHasIsRefused) {
   const EvalSubject values{{{"price", Prediction::Identity}}, {"loss"}, false};
   EXPECT_THROW(EvalMetrics({"LogLoss"}, 1, values), InvalidArgument);
