@@ -123,16 +123,21 @@ void hash_booleans(const Rows& rows) {
   });
 }
 
+constexpr const char* kOutside = "a column of text has offsets that fall or lie outside";
+
 template <class Offset>
 void hash_text(const Rows& rows) {
   const auto* offsets = rows.buffer<Offset>(1);
+  // The last says how much text there is, as Arrow's own check of a column knows.
   const std::size_t first = rows.offset();
-  const bool empty = offsets[first] == offsets[first + static_cast<std::size_t>(rows.array.length)];
-  const unsigned char* text = empty ? nullptr : rows.buffer<unsigned char>(2);
+  const Offset least = offsets[first];
+  const Offset most = offsets[first + static_cast<std::size_t>(rows.array.length)];
+  if (least < 0 || most < least) throw DataError(kOutside);
+  const unsigned char* text = least == most ? nullptr : rows.buffer<unsigned char>(2);
   const FieldKeys& field = rows.field;
-  rows.each([offsets, text, &field](std::size_t at) {
+  rows.each([=, &field](std::size_t at) {
     const Offset begin = offsets[at], end = offsets[at + 1];
-    if (begin < 0 || end < begin) throw DataError("a column of text has offsets that fall");
+    if (begin < least || end < begin || end > most) throw DataError(kOutside);
     return key_of_bytes(text + begin, static_cast<std::size_t>(end - begin), field);
   });
 }

@@ -94,8 +94,24 @@ TEST(KeyHash, TextOfAllLayoutsHasTheSameKeys) {
   EXPECT_EQ(keys_of("vu", {nullptr, views.data(), text.data(), &size}, 3), wanted);
   const std::int64_t short_by_one = 37;
   EXPECT_THROW(keys_of("vu", {nullptr, views.data(), text.data(), &short_by_one}, 3), DataError);
-  const std::vector<std::int32_t> falling{0, 4, 3, 38};
-  EXPECT_THROW(keys_of("u", {nullptr, falling.data(), text.data()}, 3), DataError);
+}
+
+TEST(KeyHash, TextOutsideOfItsColumnIsNotRead) {
+  const char text[] = "Oslo";
+  constexpr std::int32_t kFar = 2'000'000'000;  // bytes that would be hashed first
+  for (const std::vector<std::int32_t>& offsets : {std::vector{0, 4, 3, 4},
+                                                   {0, kFar, kFar, 4},
+                                                   {0, -kFar, 0, 4},
+                                                   {-kFar, 0, 0, 4},
+                                                   {0, 0, 4, -kFar},
+                                                   {2, 4, 4, 0}}) {
+    EXPECT_THROW(keys_of("u", {nullptr, offsets.data(), text}, 3), DataError);
+    const std::vector<std::int64_t> large(offsets.begin(), offsets.end());
+    EXPECT_THROW(keys_of("U", {nullptr, large.data(), text}, 3), DataError);
+  }
+  const std::vector<std::int32_t> part{1, 2, 4};  // of a column that was cut before and behind
+  EXPECT_EQ(keys_of("u", {nullptr, part.data(), text}, 2),
+            (std::vector<std::int64_t>{expected("s", 1), expected("lo", 2)}));
 }
 
 TEST(KeyHash, NumbersThatAreEqualHaveOneKey) {
