@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from hugectr.base import log
 from hugectr.base.errors import DataError
 from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.history import History
@@ -217,10 +218,13 @@ class Fit:
             if first == 0 or epoch != resumed:  # else at the place the checkpoint was at
                 self._begin_epoch(epoch)
             self._lines.epoch(epoch)
+            begin = iteration
             while True:
                 with self.model.exclusive():
                     lr = self._step()
                     if lr is None:
+                        if iteration == begin and not (first and epoch == resumed):
+                            self._warn_of_no_batch()
                         self._after_epoch(iteration - 1)
                         break
                     self._after(iteration, lr)
@@ -232,6 +236,14 @@ class Fit:
             if self.history.stopped:
                 break
         return iteration
+
+    def _warn_of_no_batch(self) -> None:
+        """An epoch had no batch to train."""
+        if self.solver.drop_incomplete_batch:
+            log.warning(
+                f"fit: epoch {self.epoch} trained nothing: the data has fewer samples than "
+                f"batchsize={self.solver.batchsize}, and drop_incomplete_batch=True leaves them out"
+            )
 
     def _begin_epoch(self, epoch: int) -> None:
         """Read the data from its beginning; with a training cache num_epochs times each source."""

@@ -25,7 +25,7 @@ def test_async_param_by_position_in_two_versions(capsys):
     forget_warnings()
     kind = hugectr.Alignment_t.Non
     old = hugectr.AsyncParam(16, 4, 51200, 4, 512, True, kind)
-    assert (old.io_block_size, old.multi_hot_reader, old.shuffle) == (51200, False, True)
+    assert (old.io_block_size, old.multi_hot_reader, old.shuffle) == (51200, None, True)
     assert "max_num_requests" not in capsys.readouterr().err
     new = hugectr.AsyncParam(1, 16, 72, 4, 512, True, kind, True, False)
     assert new.io_block_size == hugectr.AsyncParam().io_block_size

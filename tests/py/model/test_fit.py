@@ -225,6 +225,16 @@ def test_a_loss_that_is_no_number_ends_the_training(make_model):
         model.fit(max_iter=10, display=2, eval_interval=0, snapshot=0)
 
 
+def test_an_epoch_without_a_whole_batch_is_told(make_model, capsys):
+    model = make_model(repeat_dataset=False, drop_incomplete_batch=True, batchsize=4096)
+    model.compile()
+    assert model.fit(num_epochs=2, snapshot=0).trained_steps == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "trained nothing" in line]
+    assert len(told) == 2
+    assert "epoch 1" in told[1]
+    assert "batchsize=4096" in told[1]
+
+
 def test_without_evaluation_data(make_model, capsys):
     model = make_model(eval_source=False)
     model.compile()

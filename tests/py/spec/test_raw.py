@@ -73,6 +73,36 @@ def test_the_labels_of_a_multi_hot_file_say_what_they_are(tmp_path, inputs, floa
     assert (raw["keys"], raw["float_label"], raw["float_dense"]) == ("All", floats, True)
 
 
+def float_words(tmp_path, inputs, labels, dense, **settings):
+    """Whether labels, dense features and how many keys are read as float32, or all."""
+    words = np.zeros((5, 6), "<u4")
+    words[2:, 0], words[:, 1] = labels, dense
+    words.tofile(tmp_path / "a.bin")
+    params = hugectr.DataReaderParams(
+        KIND.RawAsync, str(tmp_path / "a.bin"), async_param=hugectr.AsyncParam(**settings)
+    )
+    raw = params.to_spec(inputs)["raw"]
+    return raw["float_label"], raw["float_dense"], raw.get("keys")
+
+
+def test_the_file_says_what_is_float_where_nobody_does(tmp_path, inputs):
+    one, numbers = np.float32(1).view("<u4"), np.array([0, 3, 7, 1 << 20, 9], "<u4")
+    below_zero = np.array([-1, 3, -2, 0, 5], "<i4").view("<u4")
+    floats = np.array([0.39, -1e-3, 0.0, 1e9, 2.0], "<f4").view("<u4")
+    newer = {"num_threads": 1, "max_num_requests_per_thread": 72}  # of 23.04, without its defaults
+    for settings in ({}, newer):
+        assert float_words(tmp_path, inputs, 1, numbers, **settings) == (False, False, None)
+        assert float_words(tmp_path, inputs, 1, below_zero, **settings) == (False, False, None)
+        assert float_words(tmp_path, inputs, 1, floats, **settings) == (False, True, None)
+        assert float_words(tmp_path, inputs, one, floats, **settings) == (True, True, None)
+    said = {"is_dense_float": False}
+    assert float_words(tmp_path, inputs, one, floats, **said) == (True, False, "All")
+    said = {"is_dense_float": True}
+    assert float_words(tmp_path, inputs, 1, numbers, **said) == (False, True, "All")
+    said |= {"multi_hot_reader": False}
+    assert float_words(tmp_path, inputs, 1, numbers, **said) == (False, True, None)
+
+
 @pytest.mark.parametrize("kind", [KIND.Raw, KIND.RawAsync])
 @pytest.mark.parametrize("rows", [1000, 1001])  # as many bytes as some samples have, and not
 def test_a_table_in_text_is_called_one(tmp_path, inputs, kind, rows):

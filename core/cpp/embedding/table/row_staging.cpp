@@ -28,18 +28,18 @@ std::size_t bytes_of(std::span<const MoveRows> moves) {
 
 }  // namespace
 
-RowStaging::Mover RowStaging::mover_of(DeviceType type) {
+RowStaging::Mover RowStaging::mover_of() {
   const char* const text = std::getenv("HUGECTR_MOVE_ROWS");
   const std::string word = text ? text : "";
+  if (word.empty() || word == "device") return Mover::Device;
   if (word == "host") return Mover::Host;
-  if (word == "device") return Mover::Device;
-  HCTR_CHECK(word.empty(), "HUGECTR_MOVE_ROWS is '", word,
-             "': device or host are allowed; not set, the faster one is found by trying");
-  return type == DeviceType::Cpu ? Mover::Device : Mover::Faster;
+  HCTR_CHECK(word == "auto", "HUGECTR_MOVE_ROWS is '", word,
+             "': device, host or auto (both are tried, and the faster is kept) are allowed");
+  return Mover::Faster;
 }
 
 RowStaging::RowStaging(GPUResource& gpu)
-    : gpu_(gpu), mover_(mover_of(gpu.device().type)), by_host_(gpu), taken_(gpu.create_event()) {
+    : gpu_(gpu), mover_(mover_of()), by_host_(gpu), taken_(gpu.create_event()) {
   for (std::shared_ptr<Event>& event : moved_) event = gpu.create_event();
 }
 
