@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hugectr.base.errors import InvalidArgument
 from hugectr.data.norm import write_file_list, write_norm
 from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
 from hugectr.spec.enums import DataReaderType_t
@@ -18,6 +19,9 @@ from hugectr.tools.generated_samples import Piece, Samples, draw
 
 if TYPE_CHECKING:
     from hugectr.tools.data_generator import DataGeneratorParams
+
+#: Parquet files as they are named here.
+_GENERATED = "gen_*.parquet"
 
 
 def _sets(params: DataGeneratorParams) -> list[tuple[int, str, str, int, int]]:
@@ -60,8 +64,23 @@ def plan_pieces(params: DataGeneratorParams) -> list[Piece]:
     return pieces
 
 
+def _refuse_other_parquet(params: DataGeneratorParams) -> None:
+    """Parquet data is all the files of a folder: none of somebody else's may be among them."""
+    for _, folder, source, _, _ in _sets(params):
+        if params.format is not DataReaderType_t.Parquet:
+            continue
+        place = Path(_place(params, folder, source))
+        others = sorted(set(place.glob("*.parquet")) - set(place.glob(_GENERATED)))
+        if others:
+            raise InvalidArgument(
+                f"DataGenerator: {others[0]} was not generated, and would be read as part of the "
+                f"data in {place}: give another folder, or move it"
+            )
+
+
 def begin_sets(params: DataGeneratorParams) -> None:
     """Make folders, and Raw files of their final size, for writers at any offset."""
+    _refuse_other_parquet(params)
     for _, folder, source, _, samples in _sets(params):
         if params.is_raw:
             Path(source).parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +89,7 @@ def begin_sets(params: DataGeneratorParams) -> None:
         elif params.format is DataReaderType_t.Parquet:
             place = Path(_place(params, folder, source))
             place.mkdir(parents=True, exist_ok=True)
-            for old in place.glob("*.parquet"):
+            for old in place.glob(_GENERATED):
                 old.unlink()
 
 

@@ -180,6 +180,22 @@ def test_refused(tmp_path, changes, text):
         params(tmp_path, **changes)
 
 
+def test_parquet_files_of_others_stay(tmp_path):
+    folders = {"source": str(tmp_path / "a"), "eval_source": str(tmp_path / "b")}
+    made = params(tmp_path, format=DataReaderType_t.Parquet, **folders)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "orders.parquet").write_bytes(b"precious")
+    with pytest.raises(InvalidArgument, match=r"b/orders.parquet was not generated.*another"):
+        DataGenerator(made).generate(progress=False)
+    assert (tmp_path / "b" / "orders.parquet").read_bytes() == b"precious"
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "b" / "orders.parquet").unlink()
+    DataGenerator(made).generate(progress=False)
+    (tmp_path / "a" / "gen_9.parquet").write_bytes(b"of an earlier, larger set")
+    DataGenerator(made).generate(progress=False)
+    assert len(list((tmp_path / "a").glob("*.parquet"))) == 3
+
+
 def test_parquet_by_file_lists_as_scripts_name_them(tmp_path):
     """Data in ``train`` and ``val`` beside the lists, as of Norm; the readers take the lists."""
     made = params(tmp_path, format=DataReaderType_t.Parquet, nnz_array=[2, 1, 1])
