@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
+#include "core/cpp/ops/gather_rows.hpp"
 #include "core/cpp/ops/loops/copy_rows.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
+#include "core/cpp/ops/scatter_rows.hpp"
 
 namespace hugectr {
 namespace {
@@ -24,7 +26,7 @@ std::size_t entries_of(std::span<const MoveRows> moves) {
   return entries;
 }
 
-std::size_t bytes_of_row(const TensorRef& rows) { return rows.row_size() * size_of(rows.dtype); }
+std::size_t row_bytes_of(const TensorRef& rows) { return rows.row_size() * size_of(rows.dtype); }
 
 std::uint32_t* list_of(const TensorBag2& list) {
   return static_cast<std::uint32_t*>(list.get_ptr());
@@ -42,7 +44,7 @@ bool any_row(const std::uint32_t* rows, std::size_t count) {
 }
 
 /// Bytes of a piece, up to the end of its last stretch.
-std::size_t bytes_of(const auto& piece) {
+std::size_t used_bytes(const auto& piece) {
   const auto& last = piece.back();
   return last.offset + last.count * last.row_bytes;
 }
@@ -77,7 +79,7 @@ struct Homes {
 bool MovesByHost::takes(std::span<const MoveRows> moves) {
   return std::ranges::all_of(moves, [](const MoveRows& op) {
     return std::ranges::all_of(
-        op.cache, [](const TensorRef& cache) { return bytes_of_row(cache) <= kPieceBytes; });
+        op.cache, [](const TensorRef& cache) { return row_bytes_of(cache) <= kPieceBytes; });
   });
 }
 
@@ -174,7 +176,7 @@ std::vector<MovesByHost::Piece> MovesByHost::pieces_of(std::span<const MoveRows>
   for (const MoveRows& op : moves) {
     const std::size_t behind = first + static_cast<std::size_t>(op.count);
     for (std::size_t a = 0; a < op.cache.size(); ++a) {
-      const std::size_t row_bytes = bytes_of_row(op.cache[a]);
+      const std::size_t row_bytes = row_bytes_of(op.cache[a]);
       for (std::size_t begin = first; begin < behind;) {
         const std::size_t fit = used < kPieceBytes ? (kPieceBytes - used) / row_bytes : 0;
         if (fit == 0) {
@@ -228,7 +230,7 @@ void MovesByHost::send(const OpContext& moving, const Piece& piece, std::size_t 
   }
   if (gathers.empty()) return;
   run_several(moving, std::move(gathers));
-  moving.stream->copy(on_host(kOut, number), on_device(kOut, number), bytes_of(piece));
+  moving.stream->copy(on_host(kOut, number), on_device(kOut, number), used_bytes(piece));
   moving.stream->record(copied(kOut, number));
 }
 
@@ -260,7 +262,7 @@ void MovesByHost::place(const OpContext& moving, const Piece& piece, std::size_t
         {.rows = each.to, .values = values(each, kIn, number), .target = *each.cache});
   }
   if (scatters.empty()) return;
-  moving.stream->copy(on_device(kIn, number), on_host(kIn, number), bytes_of(piece));
+  moving.stream->copy(on_device(kIn, number), on_host(kIn, number), used_bytes(piece));
   moving.stream->record(copied(kIn, number));
   run_several(moving, std::move(scatters));
 }

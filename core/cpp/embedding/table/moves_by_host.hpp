@@ -11,9 +11,7 @@
 #include "core/cpp/base/task_thread.hpp"
 #include "core/cpp/device/resource_manager.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
-#include "core/cpp/ops/gather_rows.hpp"
 #include "core/cpp/ops/move_rows.hpp"
-#include "core/cpp/ops/scatter_rows.hpp"
 
 namespace hugectr {
 
