@@ -216,6 +216,7 @@ def run_predict(args: argparse.Namespace) -> int:
     with _writer(args.output) as write:
         # Of no rows the columns alone: what comes next in a pipeline need not ask.
         for samples in encode_in_batches(model.schema, source, False, ROWS, may_be_empty=True):
+            columns: Mapping[str, npt.NDArray[np.floating]]
             if args.logit or estimator is None:
                 columns = _named(output, model.predict(samples, output=output), estimator)
             else:
@@ -249,7 +250,7 @@ def _named(
     return {f"{name}_{one}": flat[:, place] for place, one in enumerate(several)}
 
 
-def _table(columns: Mapping[str, npt.NDArray[np.float32]], kept: pa.Table | None) -> pa.Table:
+def _table(columns: Mapping[str, npt.NDArray[np.floating]], kept: pa.Table | None) -> pa.Table:
     if kept is None:
         return pa.table(dict(columns))
     for name, values in columns.items():

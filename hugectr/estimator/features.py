@@ -88,8 +88,11 @@ class Features:
         return replace(self, table=self.table.drop_columns([column]))
 
     def with_label(self, name: str, values: npt.NDArray[np.float32]) -> Features:
-        """And a column of labels."""
-        return replace(self, table=self.table.append_column(name, pa.array(values)))
+        """And a column of labels, which counts in place of one that is called so already."""
+        table = self.table
+        if name in table.column_names:
+            table = table.drop_columns([name])
+        return replace(self, table=table.append_column(name, pa.array(values)))
 
 
 def array_names(columns: int) -> list[str]:

@@ -14,7 +14,7 @@ from hugectr.estimator.estimator import Estimator
 from hugectr.estimator.features import Features, check_columns, weights_of
 from hugectr.estimator.labels import codes_of
 from hugectr.estimator.parameters import not_fitted
-from hugectr.estimator.weights import Floats, weighed
+from hugectr.estimator.weights import Floats
 from hugectr.serving.prediction_model import PredictionModel, measured
 from hugectr.serving.settings import METRICS
 
@@ -56,6 +56,8 @@ class Predicting(Estimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose class is right, as scikit-learn's classifiers say it.
 
+        ``sample_weight`` alone counts here: ``evaluate`` takes the weights of a schema too.
+
         Raises
         ------
         InvalidArgument
@@ -72,7 +74,7 @@ class Predicting(Estimator):
         return float(np.average(right, weights=weight))
 
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
-        """Metrics, by the data's weights.
+        """Metrics, by ``sample_weight`` times the weights of the schema, where it has some.
 
         Of two classes ``AUC``, ``LogLoss``, ``AverageLoss``, ``Accuracy``, and ``GAUC`` where the
         schema has a group; of more ``Accuracy``, ``LogLoss``. Rows of one class have no AUC: it is
@@ -86,15 +88,13 @@ class Predicting(Estimator):
         where = "CTRClassifier.evaluate"
         values, features = self._labelled("evaluate", X, y)
         label = codes_of(where, values, self.classes_)
-        weight = weights_of(where, sample_weight, len(values))
+        data, model = self._samples(where, features, sample_weight, label), self._model("evaluate")
         if len(self.classes_) > 2:
-            logits = self._logits("evaluate", features.source).astype(np.float64)
-            return _scores(logits, label.astype(np.int64), weight)
-        _tell_of_one_class(where, label, weight, self.classes_)
-        data = self._schema().encode(features.with_label(self.label_name_, label).source)
-        model = self._model("evaluate")
+            logits = model.predict(data, output="logit").reshape(len(label), -1)
+            return _scores(logits.astype(np.float64), label.astype(np.int64), data.weight)
+        _tell_of_one_class(where, label, data.weight, self.classes_)
         metrics = [*METRICS, "Accuracy", *(["GAUC"] if model.input.group_name else [])]
-        return measured(model, weighed(data, weight), metrics=metrics)[0]
+        return measured(model, data, metrics=metrics)[0]
 
     def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Floats]:
         """What ``hugectr predict`` writes of some samples: a column, or one a class.

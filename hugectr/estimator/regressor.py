@@ -15,7 +15,7 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.base.keywords import named_keywords
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.estimator.estimator import Estimator, Labelled
-from hugectr.estimator.features import check_columns, weights_of
+from hugectr.estimator.features import Features, check_columns, weights_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Task
 from hugectr.estimator.weights import Floats
@@ -45,9 +45,12 @@ class Numbers:
     @classmethod
     def of(cls, values: Doubles, weight: Floats | None) -> Numbers:
         """Mean and standard deviation of labels."""
+        least = float(values.min())
+        if least == values.max():  # whatever the logit is, that is the prediction
+            return cls(least, float(np.spacing(max(abs(least), 1.0))) / 16)
         mean = float(np.average(values, weights=weight))
         scale = float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
-        if scale == 0:  # equal labels: whatever the logit is, that is the prediction
+        if scale == 0:  # all but rows that count nothing
             scale = float(np.spacing(max(abs(mean), 1.0)))
         return cls(mean, scale if np.isfinite(scale) else 1.0)
 
@@ -173,8 +176,8 @@ class CTRRegressor(Estimator):
     def _keep_meaning(self, meaning: Numbers) -> None:
         self.label_mean_, self.label_scale_ = meaning.mean, meaning.scale
 
-    def predict(self, X: Any) -> Floats:
-        """A number for each row, (rows,).
+    def predict(self, X: Any) -> Doubles:
+        """A number for each row, (rows,), in float64: labels may be far from 0 and close together.
 
         Parameters
         ----------
@@ -185,7 +188,7 @@ class CTRRegressor(Estimator):
             raise not_fitted(self, "predict")
         return self._in_units(self._outputs("predict", X, "logit"))
 
-    def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Floats]:
+    def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Doubles]:
         """What ``hugectr predict`` writes of some samples: the column ``prediction``.
 
         Parameters
@@ -197,41 +200,40 @@ class CTRRegressor(Estimator):
         logits = model.predict(samples, output="logit").reshape(-1)
         return {"prediction": self._in_units(logits)}
 
-    def _in_units(self, logits: Floats) -> Floats:
-        found = logits.astype(np.float64) * self.label_scale_ + self.label_mean_
-        return np.asarray(found, np.float32)
+    def _in_units(self, logits: Floats) -> Doubles:
+        return np.asarray(logits.astype(np.float64) * self.label_scale_ + self.label_mean_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the predictions, as scikit-learn's regressors say it."""
-        return self._scores("score", X, y, sample_weight)["R2"]
+        """R2 of the predictions, as scikit-learn's regressors say it.
+
+        ``sample_weight`` alone counts here: ``evaluate`` takes the weights of a schema too.
+        """
+        where = "CTRRegressor.score"
+        label, features = self._labelled("score", X, y)
+        weight = weights_of(where, sample_weight, len(label))
+        return _scores(self.predict(features.source), label, weight)["R2"]
 
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
-        """``RMSE``, ``MAE`` and ``R2``, by the weights.
+        """``RMSE``, ``MAE`` and ``R2``, by ``sample_weight`` times the weights of the schema.
 
         Parameters
         ----------
         X, y, sample_weight
             As of ``fit``.
         """
-        return self._scores("evaluate", X, y, sample_weight)
+        label, features = self._labelled("evaluate", X, y)
+        data = self._samples("CTRRegressor.evaluate", features, sample_weight)
+        logits = self._model("evaluate").predict(data, output="logit").reshape(-1)
+        return _scores(self._in_units(logits), label, data.weight)
 
-    def _scores(self, call: str, X: Any, y: Any, sample_weight: Any) -> dict[str, float]:
+    def _labelled(self, call: str, X: Any, y: Any) -> tuple[Doubles, Features]:
         where = f"CTRRegressor.{call}"
         if not hasattr(self, "label_mean_"):
             raise not_fitted(self, call)
         values, _, features = self._read(call, X, y)
         if features.array:
             check_columns(where, features.table.column_names, self.n_features_in_)
-        label = _numbers(where, values)
-        weight = weights_of(where, sample_weight, len(label))
-        error = self.predict(features.source).astype(np.float64) - label
-        square = float(np.average(error**2, weights=weight))
-        spread = float(np.average((label - np.average(label, weights=weight)) ** 2, weights=weight))
-        return {
-            "RMSE": square**0.5,
-            "MAE": float(np.average(np.abs(error), weights=weight)),
-            "R2": 1.0 - square / spread if spread > 0 else float(square == 0.0),
-        }
+        return _numbers(where, values), features
 
     def _width(self) -> int:
         return 1
@@ -263,6 +265,18 @@ class CTRRegressor(Estimator):
             transformer_tags=None,
             classifier_tags=None,
         )
+
+
+def _scores(predicted: Doubles, label: Doubles, weight: Floats | None) -> dict[str, float]:
+    """How far predictions are from labels."""
+    error = predicted - label
+    square = float(np.average(error**2, weights=weight))
+    spread = float(np.average((label - np.average(label, weights=weight)) ** 2, weights=weight))
+    return {
+        "RMSE": square**0.5,
+        "MAE": float(np.average(np.abs(error), weights=weight)),
+        "R2": 1.0 - square / spread if spread > 0 else float(square == 0.0),
+    }
 
 
 def _numbers(where: str, values: npt.NDArray[Any]) -> Doubles:
