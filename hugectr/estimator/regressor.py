@@ -27,6 +27,8 @@ Doubles = npt.NDArray[np.float64]
 #: Rows below which a held-out share says nothing.
 _LEAST_TO_HOLD_OUT = 100
 LOSSES = ("mse", "huber")
+#: Standard deviations of a normal distribution in the median of the distances to its median.
+_DEVIATIONS = 1.4826
 
 
 @dataclass(frozen=True)
@@ -36,18 +38,27 @@ class Numbers:
     Attributes
     ----------
     mean, scale : float
-        Of the labels: they are mean + scale * number.
+        The middle and the spread of the labels: they are mean + scale * number.
     """
 
     mean: float
     scale: float
 
     @classmethod
-    def of(cls, values: Doubles, weight: Floats | None) -> Numbers:
-        """Mean and standard deviation of labels."""
+    def of(cls, values: Doubles, weight: Floats | None, robust: bool = False) -> Numbers:
+        """Mean and standard deviation of labels.
+
+        ``robust``: the median, and what the median of the distances to it says of the deviation,
+        which single wild labels do not move. Where half of the labels are equal it says nothing.
+        """
         least = float(values.min())
         if least == values.max():  # whatever the logit is, that is the prediction
             return cls(least, float(np.spacing(max(abs(least), 1.0))) / 16)
+        if robust:
+            middle = _median(values, weight)
+            spread = _DEVIATIONS * _median(np.abs(values - middle), weight)
+            if 0 < spread < np.inf:
+                return cls(middle, spread)
         mean = float(np.average(values, weights=weight))
         scale = float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
         if scale == 0:  # all but rows that count nothing
@@ -86,7 +97,8 @@ class CTRRegressor(Estimator):
         What is made small: the mean of the squared errors, or that up to ``huber_delta`` and of the
         errors themselves beyond it, which single wild labels move less.
     huber_delta : float
-        In standard deviations of the labels.
+        In standard deviations of the labels as they are but for wild ones: 1.4826 times the median
+        of their distances to the median. Where that is 0, of all of them.
     vec_size, hidden, dropout, cross_layers, cross_rank
         Sizes of the model (``hugectr.models.Sizes``); None: by the number of rows.
     batch_size, learning_rate, epochs
@@ -118,6 +130,8 @@ class CTRRegressor(Estimator):
     ----------
     label_mean_, label_scale_ : float
         The model's own output (``hugectr.load`` of a saved folder) is (prediction - mean) / scale.
+        Mean and standard deviation of the labels; of "huber" their median, and the deviation that
+        ``huber_delta`` counts in.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Columns of ``fit``; not there where it got an array.
@@ -163,7 +177,7 @@ class CTRRegressor(Estimator):
         self._keep(locals())
 
     def _meaning(self, where: str, values: npt.NDArray[Any], weight: Floats | None) -> Numbers:
-        return Numbers.of(_numbers(where, values), weight)
+        return Numbers.of(_numbers(where, values), weight, robust=self.loss == "huber")
 
     def _task(self, where: str, rows: Labelled) -> Task:
         check_choice(f"{where}: loss", self.loss, LOSSES)
@@ -265,6 +279,15 @@ class CTRRegressor(Estimator):
             transformer_tags=None,
             classifier_tags=None,
         )
+
+
+def _median(values: Doubles, weight: Floats | None) -> float:
+    """The median of numbers that count by their weights."""
+    if weight is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weight[order].astype(np.float64))
+    return float(values[order][np.searchsorted(below, below[-1] / 2.0)])
 
 
 def _scores(predicted: Doubles, label: Doubles, weight: Floats | None) -> dict[str, float]:
