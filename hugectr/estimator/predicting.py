@@ -43,8 +43,12 @@ class Predicting(Estimator):
         return np.stack([1.0 - positive, positive], axis=1)
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of ``predict_proba``."""
-        return np.asarray(np.log(self.predict_proba(X)))
+        """Logarithms of ``predict_proba``, finite where a probability is rounded to 0."""
+        self._classes("predict_log_proba")
+        logits = self._logits("predict_log_proba", X).astype(np.float64)
+        if logits.ndim == 1:  # of two classes 0 and the log-odds
+            logits = np.stack([np.zeros_like(logits), logits], axis=1)
+        return np.asarray(logits - _log_sum(logits)[:, None], np.float32)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each row, (rows,)."""
@@ -146,13 +150,16 @@ def _softmax(logits: Floats) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)
 
 
+def _log_sum(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Of each row the logarithm of the sum of the powers, which may be beyond all floats."""
+    return np.asarray(np.logaddexp.reduce(logits, axis=1))
+
+
 def _scores(
     logits: npt.NDArray[np.float64], label: npt.NDArray[np.int64], weight: Floats | None
 ) -> dict[str, float]:
     """Metrics of several classes."""
-    most = logits.max(axis=1)
-    loss = np.log(np.exp(logits - most[:, None]).sum(axis=1)) + most
-    loss -= logits[np.arange(len(label)), label]
+    loss = _log_sum(logits) - logits[np.arange(len(label)), label]
     return {
         "Accuracy": float(np.average(logits.argmax(axis=1) == label, weights=weight)),
         "LogLoss": float(np.average(loss, weights=weight)),
