@@ -77,15 +77,15 @@ class Fitted(ABC):
         """What the columns are, and what was learnt of each."""
         return self._schema()
 
-    def _schema(self) -> Schema:
-        schema = self._model("schema_").schema
+    def _schema(self, call: str = "schema_") -> Schema:
+        schema = self._model(call).schema
         assert schema is not None
         return schema
 
     @property
     def label_name_(self) -> str:
         """The column that is predicted, as the schema calls it."""
-        return self._schema().of_kind(LabelField)[0].name
+        return self._schema("label_name_").of_kind(LabelField)[0].name
 
     def _outputs(self, call: str, X: Any, output: str, width: int = 1) -> npt.NDArray[np.float32]:
         """Numbers of each row, (rows,) or (rows, width), in row order; of no rows none.

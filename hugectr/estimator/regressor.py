@@ -290,6 +290,15 @@ def _median(values: Doubles, weight: Floats | None) -> float:
     return float(values[order][np.searchsorted(below, below[-1] / 2.0)])
 
 
+def _are_numbers(values: npt.NDArray[Any]) -> bool:
+    """Whether NumPy makes float64 of them."""
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _scores(predicted: Doubles, label: Doubles, weight: Floats | None) -> dict[str, float]:
     """How far predictions are from labels."""
     error = predicted - label
@@ -314,8 +323,10 @@ def _numbers(where: str, values: npt.NDArray[Any]) -> Doubles:
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
+        row = next((n for n in range(len(values)) if not _are_numbers(values[n : n + 1])), 0)
         raise InvalidArgument(
-            f"{where}: y has {values.tolist()[0]!r}, and labels of a regressor are numbers"
+            f"{where}: y has {values[row : row + 1].tolist()[0]!r} (row {row}), and labels of a "
+            "regressor are numbers"
         ) from error
     if len(numbers) and not np.isfinite(numbers).all():
         row = int((~np.isfinite(numbers)).argmax())
