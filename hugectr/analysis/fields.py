@@ -71,12 +71,16 @@ def _owners(schema: Schema, dense_names: Sequence[str]) -> dict[str, str]:
 def rows_of(data: MemoryDataset, rows: Ints) -> MemoryDataset:
     """Some of the samples, in the order of ``rows``."""
     sparse = {name: _csr_rows(csr, rows, data.samples) for name, csr in data.sparse.items()}
+    weight = None if data.weight is None else data.weight[rows]
     group = None if data.group is None else data.group[rows]
-    return MemoryDataset(data.label[rows], data.dense[rows], sparse, group=group)
+    return MemoryDataset(data.label[rows], data.dense[rows], sparse, weight, group)
 
 
 def permuted(data: MemoryDataset, feature: Feature, order: Ints) -> MemoryDataset:
-    """The samples with one field taken from other samples: sample i has that of ``order[i]``."""
+    """The samples with one field taken from other samples: sample i has that of ``order[i]``.
+
+    Labels and weights stay where they are.
+    """
     if feature.dense:
         dense = data.dense.copy()
         columns = list(feature.dense)
@@ -92,7 +96,7 @@ def permuted(data: MemoryDataset, feature: Feature, order: Ints) -> MemoryDatase
 
 
 def _plain(data: MemoryDataset) -> MemoryDataset:
-    return MemoryDataset(data.label, data.dense, data.sparse, group=data.group)
+    return MemoryDataset(data.label, data.dense, data.sparse, data.weight, data.group)
 
 
 def _csr_rows(csr: Csr, rows: Ints, samples: int) -> Csr:

@@ -44,7 +44,7 @@ def importance_of(
     predict : callable
         Samples -> probabilities.
     data : MemoryDataset
-        Its first label counts.
+        Its first label counts, by its weights.
     features : sequence of Feature
     seed : int
         Of the one permutation that all fields have.
@@ -58,14 +58,13 @@ def importance_of(
     ----------
     Breiman 2001, Random forests; Fisher, Rudin and Dominici 2019.
     """
-    label = data.label[:, 0]
+    label, weight = data.label[:, 0], data.weight
     whole = predict(data)
-    loss, area = log_loss(label, whole), auc(label, whole)
+    loss, area = log_loss(label, whole, weight), auc(label, whole, weight)
     order = np.random.default_rng(seed).permutation(data.samples)
     found = []
     for feature in features:
         without = predict(permuted(data, feature, order))
-        found.append(
-            Importance(feature.name, log_loss(label, without) - loss, area - auc(label, without))
-        )
+        rises = log_loss(label, without, weight) - loss
+        found.append(Importance(feature.name, rises, area - auc(label, without, weight)))
     return sorted(found, key=lambda one: -one.loss)

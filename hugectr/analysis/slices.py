@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hugectr.analysis.binary import Floats, auc
+from hugectr.analysis.binary import Floats, auc, mean
 from hugectr.analysis.fields import Feature, single_keys
 from hugectr.data.arrays import MemoryDataset
 
@@ -24,7 +24,7 @@ class Slice:
     key : int
     rows : int
     auc, predicted, observed : float
-        AUC among them; mean prediction; share of positive labels.
+        AUC among them; mean prediction; share of positive labels: by their weights.
     """
 
     feature: Feature
@@ -48,6 +48,7 @@ def slices_of(
     Parameters
     ----------
     data : MemoryDataset
+        Its weights count.
     features : sequence of Feature
         Those without one key in every sample are passed over.
     label, predicted : ndarray, (n,)
@@ -65,7 +66,8 @@ def slices_of(
         frequent = np.argsort(-counts, kind="stable")[:most_each]
         for i in frequent[counts[frequent] >= least_rows]:
             rows = inverse == i
-            area = auc(label[rows], predicted[rows])
+            weight = None if data.weight is None else data.weight[rows]
+            area = auc(label[rows], predicted[rows], weight)
             if math.isnan(area):
                 continue
             found.append(
@@ -74,8 +76,8 @@ def slices_of(
                     int(values[i]),
                     int(counts[i]),
                     area,
-                    float(predicted[rows].mean()),
-                    float(label[rows].mean()),
+                    mean(predicted[rows], weight),
+                    mean(label[rows], weight),
                 )
             )
     return found

@@ -24,7 +24,8 @@ class RunningFit(Protocol):
     step : int
         Steps that the model has trained, those of earlier fits and of what was resumed included.
     epoch : int
-        Epoch under way, from 0; always 0 in iteration mode.
+        Epoch under way, from 0; in iteration mode that of the step's first sample, and of data in
+        files always 0.
     evaluates : bool
         Whether there will be an evaluation.
     is_root : bool

@@ -23,7 +23,7 @@ class History:
     seconds : list of float
         Time since the start of the fit there, evaluations and saves not counted.
     evaluations : list of dict
-        ``step``, ``epoch``, and the metrics by name.
+        ``step``, ``epoch`` (of ``RunningFit``), and the metrics by name.
     stopped : str
         Why the fit ended before its time; empty: it did not.
     trained_steps : int

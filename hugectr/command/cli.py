@@ -296,9 +296,14 @@ def _add_data_commands(actions: Any) -> None:
     generate.add_argument("eval_source", help="evaluation data to write, likewise")
     generate.add_argument("--format", choices=("norm", "raw", "parquet"), help="(norm)")
     generate.add_argument(
-        "--slot-sizes", type=numbers, required=True, help="keys of each slot: 1000,20 or 1000*26"
+        "--slot-sizes",
+        type=numbers,
+        action="extend",
+        required=True,
+        help="keys of each slot: 1000,20 or 1000*26",
     )
-    generate.add_argument("--nnz", type=numbers, help="keys a sample has in each slot, as above")
+    said = "keys a sample has in each slot, as above"
+    generate.add_argument("--nnz", type=numbers, action="extend", help=said)
     generate.add_argument("--label-dim", type=int, help="(1)")
     generate.add_argument("--dense-dim", type=int, help="(13)")
     generate.add_argument("--i64", action="store_true", help="int64 keys instead of uint32")
@@ -322,7 +327,8 @@ def _add_data_commands(actions: Any) -> None:
         "criteo", help="convert the public Criteo files", argument_default=argparse.SUPPRESS
     )
     criteo.add_argument("train", nargs="+", help="tab-separated files: label, 13 integers, 26 hex")
-    criteo.add_argument("--eval", nargs="*", help="files of the evaluation set")
+    said = "files of the evaluation set"
+    criteo.add_argument("--eval", nargs="*", action="extend", help=said)
     criteo.add_argument("--out", required=True, help="folder to write to")
     criteo.add_argument("--format", choices=("parquet", "raw", "norm"), help="(parquet)")
     criteo.add_argument("--min-count", type=int, help="rarer categories share key 0 (2)")

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import hugectr
 from hugectr import models
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.callbacks.callback import Callback, Logs
+from hugectr.command.lists import LISTED
 from hugectr.command.outputs import check_writable, write_report
 from hugectr.data.schema.encode_source import encode_in_batches
 from hugectr.data.schema.pieces import blocks
@@ -72,10 +73,10 @@ def add_train_arguments(train: argparse.ArgumentParser) -> None:
     train.add_argument("-o", "--output", metavar="FOLDER", help="data: where to save (model)")
     train.add_argument("--eval", metavar="DATA", help="data: evaluate on this, not on a tenth")
     for kind in ("categorical", "dense", "ignore"):
-        train.add_argument(f"--{kind}", metavar="COLUMNS", help=f"data: {kind} columns, A,B")
-    train.add_argument(
-        "--sequences", metavar="COLUMNS", help="data: histories, and of which column, SEEN=ITEM"
-    )
+        said = f"data: {kind} columns, A,B"
+        train.add_argument(f"--{kind}", **LISTED, metavar="COLUMNS", help=said)
+    said = "data: histories, and of which column, SEEN=ITEM"
+    train.add_argument("--sequences", **LISTED, metavar="COLUMNS", help=said)
     train.add_argument("--epochs", type=int, help="data: passes over the data, at most")
     train.add_argument("--seed", type=int, help="data: the same seed, the same model")
 
@@ -85,7 +86,8 @@ def add_commands(commands: Any) -> None:
     predict = commands.add_parser("predict", help="predictions for the rows of a data file")
     predict.add_argument("-o", "--output", metavar="FILE", help="*.csv or *.parquet; else printed")
     predict.add_argument("--logit", action="store_true", help="the model's logits themselves")
-    predict.add_argument("--keep", metavar="COLUMNS", help="write these columns of the data too")
+    said = "write these columns of the data too"
+    predict.add_argument("--keep", **LISTED, metavar="COLUMNS", help=said)
     predict.set_defaults(run=run_predict)
     evaluate = commands.add_parser("evaluate", help="metrics of a model on a data file with labels")
     evaluate.add_argument("--json", action="store_true")
@@ -96,14 +98,19 @@ def add_commands(commands: Any) -> None:
         parser.add_argument("--device", choices=DEVICES, default="cpu", help="where (cpu)")
 
 
-def _columns(text: str | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(filter(None, map(str.strip, (text or "").split(",")))))
+def _columns(given: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(given or ()))
 
 
-def _sequences(text: str | None) -> dict[str, str | None]:
+def _sequences(given: Sequence[str] | None) -> dict[str, str | None]:
     """Histories and their targets: ``SEEN=ITEM,BOUGHT=ITEM``; without a target ``SEEN``."""
-    pairs = (part.partition("=") for part in _columns(text))
-    return {name.strip(): target.strip() or None for name, _, target in pairs}
+    found: dict[str, str | None] = {}
+    for part in _columns(given):
+        name, _, target = map(str.strip, part.partition("="))
+        if name in found and found[name] != (target or None):
+            raise rejected("hugectr train: --sequences", part, f"one target of {name!r}, not two")
+        found[name] = target or None
+    return found
 
 
 def run_train(args: argparse.Namespace) -> int:
@@ -216,6 +223,7 @@ def run_predict(args: argparse.Namespace) -> int:
     with _writer(args.output) as write:
         # Of no rows the columns alone: what comes next in a pipeline need not ask.
         for samples in encode_in_batches(model.schema, source, False, ROWS, may_be_empty=True):
+            columns: Mapping[str, npt.NDArray[np.floating]]
             if args.logit or estimator is None:
                 columns = _named(output, model.predict(samples, output=output), estimator)
             else:
@@ -249,7 +257,7 @@ def _named(
     return {f"{name}_{one}": flat[:, place] for place, one in enumerate(several)}
 
 
-def _table(columns: Mapping[str, npt.NDArray[np.float32]], kept: pa.Table | None) -> pa.Table:
+def _table(columns: Mapping[str, npt.NDArray[np.floating]], kept: pa.Table | None) -> pa.Table:
     if kept is None:
         return pa.table(dict(columns))
     for name, values in columns.items():

@@ -11,6 +11,7 @@ from hugectr.base import log
 from hugectr.base.errors import InvalidArgument
 from hugectr.command.data_files import is_text_table
 from hugectr.command.forms import Forms, check_form, keep_given
+from hugectr.command.lists import Once
 
 _NORM, _RAW, _PARQUET = "Norm data", "a Raw file (--raw)", "Parquet of numbers"
 _TABLE = "a table with columns to encode"
@@ -129,14 +130,21 @@ def add_inspect_command(actions: Any) -> None:
         "columns",
     )
     inspect.add_argument(
-        "--raw", type=numbers, metavar="LABELS,DENSE,SLOTS", help="shape of a Raw file's samples"
+        "--raw",
+        type=numbers,
+        action=Once,
+        metavar="LABELS,DENSE,SLOTS",
+        help="shape of a Raw file's samples",
     )
     inspect.add_argument(
         "--num-samples", type=whole_number, help="Raw: the size then says how many keys slots hold"
     )
     inspect.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
     inspect.add_argument(
-        "--slot-sizes", type=numbers, help="Raw, Parquet: the reader's slot_size_array"
+        "--slot-sizes",
+        type=numbers,
+        action="extend",
+        help="Raw, Parquet: the reader's slot_size_array",
     )
     inspect.add_argument("--keys", choices=("u32", "i64"), help="Norm: width of the keys")
     inspect.add_argument(

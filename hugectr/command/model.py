@@ -14,6 +14,7 @@ from hugectr.base.replaced import refuse_other_file
 from hugectr.checkpoints import MANIFEST, published, verify
 from hugectr.command.forms import Forms, check_form, keep_given
 from hugectr.command.inspect_data import whole_number
+from hugectr.command.lists import LISTED
 from hugectr.command.outputs import check_page, check_writable
 from hugectr.plan.machine import MACHINES
 from hugectr.spec.solver import DEVICES
@@ -79,7 +80,7 @@ def _convert(args: argparse.Namespace) -> int:
 
     check_form("hugectr model convert", args, f"--to {args.to}", _CONVERT_FORMS)
     if args.to == "native":
-        names = args.tables.split(",") if args.tables else []
+        names = args.tables or []
         source, target = Path(args.source), Path(args.target)
         print(from_original(source, target, names, args.seed))
         return 0
@@ -270,7 +271,8 @@ def add_model_commands(actions: Any) -> None:
     convert.add_argument(
         "--to", choices=("native", "original", "safetensors", "numpy", "parquet"), required=True
     )
-    convert.add_argument("--tables", help="native: names of the model's tables, with commas")
+    said = "native: names of the model's tables, with commas"
+    convert.add_argument("--tables", **LISTED, metavar="TABLES", help=said)
     convert.add_argument("--seed", type=int, help="native: seed of the model")
     convert.set_defaults(run=_convert)
     keep_given(convert, {"tables": None, "seed": None})

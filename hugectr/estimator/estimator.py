@@ -79,6 +79,13 @@ class Labelled:
             weight=self.weight[rows],
         )
 
+    def called(self, name: str) -> Labelled:
+        """With this name of the label; a column that has it is that label, and no feature."""
+        features = self.features
+        if name in features.table.column_names:
+            features = features.without(name)
+        return replace(self, features=features, name=name)
+
     def encoded(self, schema: Schema, rows: npt.NDArray[np.bool_]) -> EncodedData:
         """The chosen rows as samples."""
         chosen = self.chosen(rows)
@@ -193,7 +200,7 @@ class Estimator(Fitted, Parameters):
         seed = seed_of(where, self.random_state)
         rng = np.random.default_rng(seed)
         if self.schema is not None:
-            rows = replace(rows, name=check_schema(where, self.schema))
+            rows = rows.called(check_schema(where, self.schema))
         stays = self._split(where, rows, eval_set is not None, rng)
         schema = self.schema
         if schema is None or not schema.fitted:
@@ -316,6 +323,23 @@ class Estimator(Fitted, Parameters):
         """Labels, what they are called, and the columns without them."""
         where = f"{type(self).__name__}.{call}"
         return labels_of(where, y, features_of(where, X))
+
+    def _samples(
+        self, where: str, features: Features, sample_weight: Any, label: Floats | None = None
+    ) -> EncodedData:
+        """Rows to evaluate on, with the schema's weights times these; without labels zeros."""
+        weight = weights_of(where, sample_weight, features.rows)
+        if label is None:
+            label = np.zeros(features.rows, np.float32)
+        data = weighed(
+            self._schema().encode(features.with_label(self.label_name_, label).source), weight
+        )
+        if data.weight is not None and not data.weight.any():
+            raise InvalidArgument(
+                f"{where}: no row has a weight above 0, by sample_weight and the schema's weights "
+                "together"
+            )
+        return data
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether ``fit`` has been there."""

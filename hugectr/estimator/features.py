@@ -88,8 +88,11 @@ class Features:
         return replace(self, table=self.table.drop_columns([column]))
 
     def with_label(self, name: str, values: npt.NDArray[np.float32]) -> Features:
-        """And a column of labels."""
-        return replace(self, table=self.table.append_column(name, pa.array(values)))
+        """And a column of labels, which counts in place of one that is called so already."""
+        table = self.table
+        if name in table.column_names:
+            table = table.drop_columns([name])
+        return replace(self, table=table.append_column(name, pa.array(values)))
 
 
 def array_names(columns: int) -> list[str]:
@@ -224,12 +227,12 @@ def labels_of(
             column = column.cast(pa.float64())
         if column.null_count:
             row = int(np.asarray(column.is_null()).argmax())
-            file, row = ("", row) if features.files is None else features.files.place(row)
-            where_to = f"{where}: {file}" if file else where
+            where_to, row = _place(where, features, row)
             raise DataError(
                 f"{where_to}: the label {labels!r} is missing in row {row}; drop the row"
             )
         values = column.to_numpy(zero_copy_only=False)
+        _check_finite(where, values, features)
         return values, labels, features.without(labels)
     name = getattr(labels, "name", None)
     values = _label_array(labels)
@@ -243,12 +246,7 @@ def labels_of(
             f"{where}: inconsistent numbers of samples: X has {features.rows} rows, y has "
             f"{len(values)}"
         )
-    bad = np.array([_is_missing(v) for v in values]) if values.dtype.kind in "fO" else None
-    if bad is not None and bad.any():
-        row = int(bad.argmax())
-        raise InvalidArgument(f"{where}: y contains NaN (row {row}); drop the rows without label")
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        raise InvalidArgument(f"{where}: y contains infinity")
+    _check_finite(where, values, None)
     taken = set(features.table.column_names)
     name = name if isinstance(name, str) and name else "label"
     while name in taken:
@@ -267,6 +265,36 @@ def _column_of_number(where: str, number: int, features: Features) -> str:
         f"the labels, or the name of their column, a text: {features.what} has "
         f"{', '.join(map(repr, names[:_SHOWN]))}{', ...' if len(names) > _SHOWN else ''}",
     )
+
+
+def _check_finite(where: str, values: npt.NDArray[Any], features: Features | None) -> None:
+    """An InvalidArgument where a label is missing or infinite, whatever way it was given.
+
+    Of labels that are a column of features, the message names its file.
+    """
+    if values.dtype.kind not in "fO":
+        return
+    for of_floats, of_one, said in (
+        (np.isnan, _is_missing, "NaN ({}); drop the rows without label"),
+        (np.isinf, _is_infinite, "infinity ({}); drop such rows"),
+    ):
+        floats = values.dtype.kind == "f"
+        found = of_floats(values) if floats else np.array([of_one(one) for one in values], bool)
+        if found.any():
+            row = int(found.argmax())
+            if features is not None:
+                where, row = _place(where, features, row)
+            raise InvalidArgument(f"{where}: y contains {said.format(f'row {row}')}")
+
+
+def _place(where: str, features: Features, row: int) -> tuple[str, int]:
+    """The call and the file of a row, if it is in one of several, and its number there."""
+    file, row = ("", row) if features.files is None else features.files.place(row)
+    return f"{where}: {file}" if file else where, row
+
+
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and bool(np.isinf(value))
 
 
 def _is_missing(value: Any) -> bool:

@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr import checkpoints
+from hugectr.base import log
 from hugectr.base.errors import DataError
 from hugectr.base.replaced import refuse_other_folder, whole_folder
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
 from hugectr.data.schema.encode_source import encode_in_batches, no_samples
-from hugectr.estimator import description
+from hugectr.estimator import description, kept_parameters
 from hugectr.estimator.archive import KeptFolder, check_kinds, copy, from_bytes, to_bytes
 from hugectr.estimator.features import check_columns, source_of
 from hugectr.estimator.parameters import not_fitted
@@ -37,6 +38,7 @@ class Fitted(ABC):
     _kept: KeptFolder | None = None
     _loaded: PredictionModel | None = None
     device: str
+    schema: Schema | None
 
     def _train(self, training: Training) -> History:
         kept = KeptFolder()
@@ -75,15 +77,15 @@ class Fitted(ABC):
         """What the columns are, and what was learnt of each."""
         return self._schema()
 
-    def _schema(self) -> Schema:
-        schema = self._model("schema_").schema
+    def _schema(self, call: str = "schema_") -> Schema:
+        schema = self._model(call).schema
         assert schema is not None
         return schema
 
     @property
     def label_name_(self) -> str:
         """The column that is predicted, as the schema calls it."""
-        return self._schema().of_kind(LabelField)[0].name
+        return self._schema("label_name_").of_kind(LabelField)[0].name
 
     def _outputs(self, call: str, X: Any, output: str, width: int = 1) -> npt.NDArray[np.float32]:
         """Numbers of each row, (rows,) or (rows, width), in row order; of no rows none.
@@ -117,6 +119,9 @@ class Fitted(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write model and parameters into a folder: for ``load``, ``hugectr.load`` and C++.
+
+        Parameters are written as JSON; a warning names those that it has nothing for, such as a
+        Generator as ``random_state``.
 
         Parameters
         ----------
@@ -154,8 +159,14 @@ class Fitted(ABC):
     def _described(self) -> dict[str, Any]:
         params = self.get_params()  # type: ignore[attr-defined]
         names = getattr(self, "feature_names_in_", None)
+        kept, lost = kept_parameters.described(params, self._schema())
+        if lost:
+            log.warning(
+                f"{type(self).__name__}.save: not kept: {', '.join(lost)}, which JSON has nothing "
+                "for: the loaded one has the default, so set it before its next fit"
+            )
         return {
-            "params": {name: value for name, value in params.items() if _is_plain(value)},
+            **kept,
             **self._learnt(),
             "n_features": self.n_features_in_,
             "features": None if names is None else names.tolist(),
@@ -173,13 +184,8 @@ class Fitted(ABC):
         file = Path(path) / cls.DESCRIPTION
         try:
             said = description.read(file)
-            known = cls().get_params()  # type: ignore[attr-defined]
-            params = {
-                name: tuple(value) if isinstance(value, list) else value  # JSON has no tuples
-                for name, value in said["params"].items()
-                if name in known and name != "device"
-            }
-            self = cls(**params)
+            known = cls().get_params().keys() - {"device"}  # type: ignore[attr-defined]
+            self = cls(**kept_parameters.taken(said, known))
             self.device = device
             self._take(said)
             self.n_features_in_ = int(said["n_features"])
@@ -199,6 +205,8 @@ class Fitted(ABC):
         # Read as a model before anything is copied: that checks what is in the files too.
         place = checkpoints.checkpoint_at(Path(path), f"{cls.__name__}.load")
         self._loaded = self._fitting(os.fspath(path), load(place, device=device))
+        if kept_parameters.has_schema_of_model(said):
+            self.schema = self._schema()
         self._kept = KeptFolder()
         checkpoints.verified_copy(place, self._kept.path / place.name)
         return self
@@ -232,11 +240,3 @@ class Fitted(ABC):
         from_bytes(files, kept.path)
         self._loaded = self._fitting("the state", load(kept.path, device=self.device))
         self._kept = kept
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    if isinstance(value, dict):  # JSON has no keys but text
-        return all(isinstance(key, str) and _is_plain(one) for key, one in value.items())
-    return value is None or isinstance(value, bool | int | float | str)

@@ -111,12 +111,22 @@ def class_weights(
         unknown = [key for key in class_weight if key not in known]
         if unknown:
             raise rejected(f"{where}: class_weight", unknown[0], f"classes of y, {known}")
-        of_class = [float(class_weight.get(one, 1.0)) for one in known]
-        if min(of_class) < 0 or not np.isfinite(of_class).all():
-            raise rejected(f"{where}: class_weight", class_weight, "finite numbers from 0 on")
+        of_class = [_weight(where, one, class_weight.get(one, 1.0)) for one in known]
     else:
         raise rejected(f"{where}: class_weight", class_weight, allowed)
     return np.asarray(of_class, np.float32)[label.astype(np.int64)]
+
+
+def _weight(where: str, of: Any, given: Any) -> float:
+    """The weight that somebody gives a class."""
+    try:
+        weight = float(given)
+    except (TypeError, ValueError):
+        weight = np.nan
+    if not (np.isfinite(weight) and weight >= 0):
+        allowed = "a finite number from 0 on"
+        raise rejected(f"{where}: class_weight of the class {of!r}", given, allowed)
+    return weight
 
 
 #: Rows of a class below which a held-out share says nothing.

@@ -72,6 +72,10 @@ def _same(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and repr(value) == repr(default))
 
 
+class NotFitted(InvalidArgument, AttributeError):
+    """A call before ``fit``; of a property, that it is not there yet, as ``hasattr`` asks."""
+
+
 def not_fitted(estimator: object, call: str) -> Exception:
     """The error of a call before ``fit``; scikit-learn's own where that is in use."""
     text = (
@@ -83,7 +87,7 @@ def not_fitted(estimator: object, call: str) -> Exception:
 
         unfitted: Exception = NotFittedError(text)
         return unfitted
-    return InvalidArgument(text)
+    return NotFitted(text)
 
 
 def warn_of_conversion(text: str) -> None:

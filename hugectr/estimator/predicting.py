@@ -14,7 +14,7 @@ from hugectr.estimator.estimator import Estimator
 from hugectr.estimator.features import Features, check_columns, weights_of
 from hugectr.estimator.labels import codes_of
 from hugectr.estimator.parameters import not_fitted
-from hugectr.estimator.weights import Floats, weighed
+from hugectr.estimator.weights import Floats
 from hugectr.serving.prediction_model import PredictionModel, measured
 from hugectr.serving.settings import METRICS
 
@@ -43,8 +43,12 @@ class Predicting(Estimator):
         return np.stack([1.0 - positive, positive], axis=1)
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of ``predict_proba``."""
-        return np.asarray(np.log(self.predict_proba(X)))
+        """Logarithms of ``predict_proba``, finite where a probability is rounded to 0."""
+        self._classes("predict_log_proba")
+        logits = self._logits("predict_log_proba", X).astype(np.float64)
+        if logits.ndim == 1:  # of two classes 0 and the log-odds
+            logits = np.stack([np.zeros_like(logits), logits], axis=1)
+        return np.asarray(logits - _log_sum(logits)[:, None], np.float32)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each row, (rows,)."""
@@ -55,6 +59,8 @@ class Predicting(Estimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose class is right, as scikit-learn's classifiers say it.
+
+        ``sample_weight`` alone counts here: ``evaluate`` takes the weights of a schema too.
 
         Raises
         ------
@@ -72,7 +78,7 @@ class Predicting(Estimator):
         return float(np.average(right, weights=weight))
 
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
-        """Metrics, by the data's weights.
+        """Metrics, by ``sample_weight`` times the weights of the schema, where it has some.
 
         Of two classes ``AUC``, ``LogLoss``, ``AverageLoss``, ``Accuracy``, and ``GAUC`` where the
         schema has a group; of more ``Accuracy``, ``LogLoss``. Rows of one class have no AUC: it is
@@ -86,15 +92,13 @@ class Predicting(Estimator):
         where = "CTRClassifier.evaluate"
         values, features = self._labelled("evaluate", X, y)
         label = codes_of(where, values, self.classes_)
-        weight = weights_of(where, sample_weight, len(values))
+        data, model = self._samples(where, features, sample_weight, label), self._model("evaluate")
         if len(self.classes_) > 2:
-            logits = self._logits("evaluate", features.source).astype(np.float64)
-            return _scores(logits, label.astype(np.int64), weight)
-        _tell_of_one_class(where, label, weight, self.classes_)
-        data = self._schema().encode(features.with_label(self.label_name_, label).source)
-        model = self._model("evaluate")
+            logits = model.predict(data, output="logit").reshape(len(label), -1)
+            return _scores(logits.astype(np.float64), label.astype(np.int64), data.weight)
+        _tell_of_one_class(where, label, data.weight, self.classes_)
         metrics = [*METRICS, "Accuracy", *(["GAUC"] if model.input.group_name else [])]
-        return measured(model, weighed(data, weight), metrics=metrics)[0]
+        return measured(model, data, metrics=metrics)[0]
 
     def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Floats]:
         """What ``hugectr predict`` writes of some samples: a column, or one a class.
@@ -146,13 +150,16 @@ def _softmax(logits: Floats) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True), np.float32)
 
 
+def _log_sum(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Of each row the logarithm of the sum of the powers, which may be beyond all floats."""
+    return np.asarray(np.logaddexp.reduce(logits, axis=1))
+
+
 def _scores(
     logits: npt.NDArray[np.float64], label: npt.NDArray[np.int64], weight: Floats | None
 ) -> dict[str, float]:
     """Metrics of several classes."""
-    most = logits.max(axis=1)
-    loss = np.log(np.exp(logits - most[:, None]).sum(axis=1)) + most
-    loss -= logits[np.arange(len(label)), label]
+    loss = _log_sum(logits) - logits[np.arange(len(label)), label]
     return {
         "Accuracy": float(np.average(logits.argmax(axis=1) == label, weights=weight)),
         "LogLoss": float(np.average(loss, weights=weight)),

@@ -15,7 +15,7 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.base.keywords import named_keywords
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.estimator.estimator import Estimator, Labelled
-from hugectr.estimator.features import check_columns, weights_of
+from hugectr.estimator.features import Features, check_columns, weights_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Task
 from hugectr.estimator.weights import Floats
@@ -27,6 +27,8 @@ Doubles = npt.NDArray[np.float64]
 #: Rows below which a held-out share says nothing.
 _LEAST_TO_HOLD_OUT = 100
 LOSSES = ("mse", "huber")
+#: Standard deviations of a normal distribution in the median of the distances to its median.
+_DEVIATIONS = 1.4826
 
 
 @dataclass(frozen=True)
@@ -36,18 +38,30 @@ class Numbers:
     Attributes
     ----------
     mean, scale : float
-        Of the labels: they are mean + scale * number.
+        The middle and the spread of the labels: they are mean + scale * number.
     """
 
     mean: float
     scale: float
 
     @classmethod
-    def of(cls, values: Doubles, weight: Floats | None) -> Numbers:
-        """Mean and standard deviation of labels."""
+    def of(cls, values: Doubles, weight: Floats | None, robust: bool = False) -> Numbers:
+        """Mean and standard deviation of labels.
+
+        ``robust``: the median, and what the median of the distances to it says of the deviation,
+        which single wild labels do not move. Where half of the labels are equal it says nothing.
+        """
+        least = float(values.min())
+        if least == values.max():  # whatever the logit is, that is the prediction
+            return cls(least, float(np.spacing(max(abs(least), 1.0))) / 16)
+        if robust:
+            middle = _median(values, weight)
+            spread = _DEVIATIONS * _median(np.abs(values - middle), weight)
+            if 0 < spread < np.inf:
+                return cls(middle, spread)
         mean = float(np.average(values, weights=weight))
         scale = float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
-        if scale == 0:  # equal labels: whatever the logit is, that is the prediction
+        if scale == 0:  # all but rows that count nothing
             scale = float(np.spacing(max(abs(mean), 1.0)))
         return cls(mean, scale if np.isfinite(scale) else 1.0)
 
@@ -83,7 +97,8 @@ class CTRRegressor(Estimator):
         What is made small: the mean of the squared errors, or that up to ``huber_delta`` and of the
         errors themselves beyond it, which single wild labels move less.
     huber_delta : float
-        In standard deviations of the labels.
+        In standard deviations of the labels as they are but for wild ones: 1.4826 times the median
+        of their distances to the median. Where that is 0, of all of them.
     vec_size, hidden, dropout, cross_layers, cross_rank
         Sizes of the model (``hugectr.models.Sizes``); None: by the number of rows.
     batch_size, learning_rate, epochs
@@ -115,6 +130,8 @@ class CTRRegressor(Estimator):
     ----------
     label_mean_, label_scale_ : float
         The model's own output (``hugectr.load`` of a saved folder) is (prediction - mean) / scale.
+        Mean and standard deviation of the labels; of "huber" their median, and the deviation that
+        ``huber_delta`` counts in.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Columns of ``fit``; not there where it got an array.
@@ -160,7 +177,7 @@ class CTRRegressor(Estimator):
         self._keep(locals())
 
     def _meaning(self, where: str, values: npt.NDArray[Any], weight: Floats | None) -> Numbers:
-        return Numbers.of(_numbers(where, values), weight)
+        return Numbers.of(_numbers(where, values), weight, robust=self.loss == "huber")
 
     def _task(self, where: str, rows: Labelled) -> Task:
         check_choice(f"{where}: loss", self.loss, LOSSES)
@@ -173,8 +190,8 @@ class CTRRegressor(Estimator):
     def _keep_meaning(self, meaning: Numbers) -> None:
         self.label_mean_, self.label_scale_ = meaning.mean, meaning.scale
 
-    def predict(self, X: Any) -> Floats:
-        """A number for each row, (rows,).
+    def predict(self, X: Any) -> Doubles:
+        """A number for each row, (rows,), in float64: labels may be far from 0 and close together.
 
         Parameters
         ----------
@@ -185,7 +202,7 @@ class CTRRegressor(Estimator):
             raise not_fitted(self, "predict")
         return self._in_units(self._outputs("predict", X, "logit"))
 
-    def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Floats]:
+    def columns_of(self, model: PredictionModel, samples: EncodedData) -> dict[str, Doubles]:
         """What ``hugectr predict`` writes of some samples: the column ``prediction``.
 
         Parameters
@@ -197,41 +214,40 @@ class CTRRegressor(Estimator):
         logits = model.predict(samples, output="logit").reshape(-1)
         return {"prediction": self._in_units(logits)}
 
-    def _in_units(self, logits: Floats) -> Floats:
-        found = logits.astype(np.float64) * self.label_scale_ + self.label_mean_
-        return np.asarray(found, np.float32)
+    def _in_units(self, logits: Floats) -> Doubles:
+        return np.asarray(logits.astype(np.float64) * self.label_scale_ + self.label_mean_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R2 of the predictions, as scikit-learn's regressors say it."""
-        return self._scores("score", X, y, sample_weight)["R2"]
+        """R2 of the predictions, as scikit-learn's regressors say it.
+
+        ``sample_weight`` alone counts here: ``evaluate`` takes the weights of a schema too.
+        """
+        where = "CTRRegressor.score"
+        label, features = self._labelled("score", X, y)
+        weight = weights_of(where, sample_weight, len(label))
+        return _scores(self.predict(features.source), label, weight)["R2"]
 
     def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
-        """``RMSE``, ``MAE`` and ``R2``, by the weights.
+        """``RMSE``, ``MAE`` and ``R2``, by ``sample_weight`` times the weights of the schema.
 
         Parameters
         ----------
         X, y, sample_weight
             As of ``fit``.
         """
-        return self._scores("evaluate", X, y, sample_weight)
+        label, features = self._labelled("evaluate", X, y)
+        data = self._samples("CTRRegressor.evaluate", features, sample_weight)
+        logits = self._model("evaluate").predict(data, output="logit").reshape(-1)
+        return _scores(self._in_units(logits), label, data.weight)
 
-    def _scores(self, call: str, X: Any, y: Any, sample_weight: Any) -> dict[str, float]:
+    def _labelled(self, call: str, X: Any, y: Any) -> tuple[Doubles, Features]:
         where = f"CTRRegressor.{call}"
         if not hasattr(self, "label_mean_"):
             raise not_fitted(self, call)
         values, _, features = self._read(call, X, y)
         if features.array:
             check_columns(where, features.table.column_names, self.n_features_in_)
-        label = _numbers(where, values)
-        weight = weights_of(where, sample_weight, len(label))
-        error = self.predict(features.source).astype(np.float64) - label
-        square = float(np.average(error**2, weights=weight))
-        spread = float(np.average((label - np.average(label, weights=weight)) ** 2, weights=weight))
-        return {
-            "RMSE": square**0.5,
-            "MAE": float(np.average(np.abs(error), weights=weight)),
-            "R2": 1.0 - square / spread if spread > 0 else float(square == 0.0),
-        }
+        return _numbers(where, values), features
 
     def _width(self) -> int:
         return 1
@@ -265,6 +281,36 @@ class CTRRegressor(Estimator):
         )
 
 
+def _median(values: Doubles, weight: Floats | None) -> float:
+    """The median of numbers that count by their weights."""
+    if weight is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weight[order].astype(np.float64))
+    return float(values[order][np.searchsorted(below, below[-1] / 2.0)])
+
+
+def _are_numbers(values: npt.NDArray[Any]) -> bool:
+    """Whether NumPy makes float64 of them."""
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _scores(predicted: Doubles, label: Doubles, weight: Floats | None) -> dict[str, float]:
+    """How far predictions are from labels."""
+    error = predicted - label
+    square = float(np.average(error**2, weights=weight))
+    spread = float(np.average((label - np.average(label, weights=weight)) ** 2, weights=weight))
+    return {
+        "RMSE": square**0.5,
+        "MAE": float(np.average(np.abs(error), weights=weight)),
+        "R2": 1.0 - square / spread if spread > 0 else float(square == 0.0),
+    }
+
+
 def _numbers(where: str, values: npt.NDArray[Any]) -> Doubles:
     """Labels as float64."""
     if values.dtype.kind == "c":
@@ -277,8 +323,10 @@ def _numbers(where: str, values: npt.NDArray[Any]) -> Doubles:
     try:
         numbers = values.astype(np.float64)
     except (TypeError, ValueError) as error:
+        row = next((n for n in range(len(values)) if not _are_numbers(values[n : n + 1])), 0)
         raise InvalidArgument(
-            f"{where}: y has {values.tolist()[0]!r}, and labels of a regressor are numbers"
+            f"{where}: y has {values[row : row + 1].tolist()[0]!r} (row {row}), and labels of a "
+            "regressor are numbers"
         ) from error
     if len(numbers) and not np.isfinite(numbers).all():
         row = int((~np.isfinite(numbers)).argmax())

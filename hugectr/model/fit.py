@@ -195,7 +195,11 @@ class Fit:
 
     def _iterations(self, first: int) -> int:
         self.model.start_data_reading()
+        source, size = self.model.reader_params.source, self.solver.batchsize
+        # The reader goes round without a stop; how much there is only data in memory says.
+        samples = source.samples if isinstance(source, MemoryDataset | TableDataset) else None
         for iteration in range(first, self.settings.max_iter):
+            self.epoch = iteration * size // samples if samples else 0
             with self.model.exclusive():
                 lr = self._step()
                 if lr is None:

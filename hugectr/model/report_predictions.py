@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.analysis.binary import Calibration, Floats, auc, calibration, log_loss
+from hugectr.analysis.binary import Calibration, Floats, auc, calibration, log_loss, mean
 from hugectr.analysis.fields import features_of, rows_of
 from hugectr.analysis.importance import Importance, importance_of
 from hugectr.analysis.slices import Slice, slices_of
@@ -62,10 +62,12 @@ def add_predictions(
         label, predicted = _of_evaluation(model)
         _add_calibration(report, label, predicted)
         return
-    label, predicted = data.label[:, 0], model.predict(data)
+    data = _counted(data)
+    label = data.label[:, 0]
     if not _is_of_two(label):
         return
-    _add_calibration(report, label, predicted)
+    predicted = model.predict(data)
+    _add_calibration(report, label, predicted, data.weight)
     features = features_of(data, schema)
     found = slices_of(data, features, label, predicted, max(100, data.samples // 200))
     report.tables.insert(0, _slices_card(found, CategoryNames(schema, names)))
@@ -84,12 +86,19 @@ def _is_binary(model: Model) -> bool:
     return is_loss_of_one and inputs is not None and inputs.label_dim == 1
 
 
+def _counted(data: MemoryDataset) -> MemoryDataset:
+    """The samples that have a weight above 0."""
+    if data.weight is None or data.weight.all():
+        return data
+    return rows_of(data, np.flatnonzero(data.weight))
+
+
 def _is_of_two(label: Floats) -> bool:
     return bool(label.size and np.isin(label, (0.0, 1.0)).all())
 
 
 def _of_evaluation(model: Model) -> tuple[Floats, Floats]:
-    """Labels and predictions of the evaluation data of files: its whole batches.
+    """Labels and predictions of the evaluation data of files: its whole batches, without weights.
 
     A last batch that is not whole looks like the others, so the last one does not count.
     """
@@ -114,18 +123,22 @@ def _of_evaluation(model: Model) -> tuple[Floats, Floats]:
     return np.concatenate(labels), 1.0 / (1.0 + np.exp(-scores))
 
 
-def _add_calibration(report: TrainingReport, label: Floats, predicted: Floats) -> None:
+def _add_calibration(
+    report: TrainingReport, label: Floats, predicted: Floats, weight: Floats | None = None
+) -> None:
     if not _is_of_two(label) or label.min() == label.max():
         return
-    found = calibration(label, predicted)
+    found = calibration(label, predicted, weight=weight)
+    by_weight = "" if weight is None else ", by their weights"
+    area, loss = auc(label, predicted, weight), log_loss(label, predicted, weight)
     report.charts.append(_calibration_chart(found))
     report.figures.append(
         KeyFigure("Calibration error", f"{found.error:.4f}", "mean distance, prediction to truth")
     )
     report.footer.insert(
         0,
-        f"Predictions of {label.size:,} evaluation samples: AUC {auc(label, predicted):.4f}, log "
-        f"loss {log_loss(label, predicted):.4f}, {label.mean():.2%} positive.",
+        f"Predictions of {label.size:,} evaluation samples{by_weight}: AUC {area:.4f}, log loss "
+        f"{loss:.4f}, {mean(label, weight):.2%} positive.",
     )
 
 

@@ -21,7 +21,8 @@ from hugectr.spec.layers import DenseLayer
 class Network:
     """A model being put together. Its methods add layers and return names of tensors.
 
-    Names have a ``/``, so that they do not meet those of columns.
+    Names have a ``/``, so that they do not meet those of columns. Tables are called by columns, so
+    that a layer may be another one's namesake: it gets ``_`` behind its name.
 
     Parameters
     ----------
@@ -60,6 +61,7 @@ class Network:
         if inputs.group is not None and MetricsType.GAUC in model.solver.metrics_spec:
             labels, group = ["label", "label/group"], "label/group"
         dense = len(inputs.dense)
+        self._names = {*labels, "dense", *(one.name for one in inputs.sparse)}
         model.add(Input([1] * len(labels), labels, dense, "dense", sparse, group_name=group))
 
     @property
@@ -72,8 +74,16 @@ class Network:
         """The dense features, (batch, columns); None where the data has none."""
         return "dense" if self.inputs.dense else None
 
+    def _free(self, name: str) -> str:
+        """The name for a new tensor: this one, or like it where a column has made it another's."""
+        while name in self._names:
+            name += "_"
+        self._names.add(name)
+        return name
+
     def layer(self, kind: str, bottoms: list[str], top: str, **parameters: Any) -> str:
-        """Add a layer of one top."""
+        """Add a layer of one top; the name of that."""
+        top = self._free(top)
         self._model.add(DenseLayer(Layer_t[kind], bottoms, [top], **parameters))
         return top
 
@@ -87,6 +97,7 @@ class Network:
 
     def slices(self, bottom: str, tops: list[str], widths: Sequence[int]) -> list[str]:
         """Columns of a tensor (batch, columns), so many each; the names of the parts."""
+        tops = [self._free(top) for top in tops]
         ends = list(itertools.accumulate(widths, initial=0))
         ranges = list(itertools.pairwise(ends))
         self._model.add(DenseLayer(Layer_t.Slice, [bottom], tops, ranges=ranges))
@@ -94,7 +105,8 @@ class Network:
 
     def table(self, one: SparseInput, width: int, part: str, combiner: str) -> str:
         """A table for a sparse input; the name of its vectors."""
-        name, kind = f"{part}/{one.name}", Embedding_t.DistributedSlotSparseEmbeddingHash
+        name = self._free(f"{part}/{one.name}")
+        kind = Embedding_t.DistributedSlotSparseEmbeddingHash
         self._model.add(SparseEmbedding(kind, 0, width, combiner, name, one.name))
         return name
 

@@ -33,10 +33,21 @@ def _first_odd(values: Any) -> tuple[int, Any, str] | None:
     return None
 
 
+def _without_empty_arrays(values: Any) -> Any:
+    """Empty arrays as lists: NumPy makes them float64, whatever those beside them have."""
+    kind = getattr(getattr(values, "dtype", None), "kind", None)
+    if not isinstance(values, list | tuple) and kind != "O":
+        return values
+    empty = [isinstance(one, np.ndarray) and one.ndim == 1 and not one.size for one in values]
+    if not any(empty):
+        return values
+    return [[] if gone else one for gone, one in zip(empty, values, strict=True)]
+
+
 def _converted(values: Any) -> pa.Array:
     """Values as Arrow has them; integers that int64 does not hold as uint64, alone or in lists."""
     try:
-        return pa.array(values, from_pandas=True)
+        return pa.array(_without_empty_arrays(values), from_pandas=True)
     except OverflowError:
         for kind in (pa.uint64(), pa.list_(pa.uint64())):
             with contextlib.suppress(pa.ArrowException, TypeError, OverflowError):

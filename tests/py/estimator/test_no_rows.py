@@ -47,7 +47,7 @@ def test_shapes_and_types(models: dict[int, Any], tmp_path: Path) -> None:
             logits = model.decision_function(nothing)
             assert logits.shape == (0, *model.decision_function(FRAME).shape[1:])
         found = models[0].predict(nothing)
-        assert (found.shape, found.dtype) == ((0,), np.float32)
+        assert (found.shape, found.dtype) == ((0,), np.float64)
 
 
 def test_arrays(models: dict[int, Any]) -> None:

@@ -112,5 +112,5 @@ def test_equal_labels_are_predicted_as_they_are(value: float) -> None:
     frame = {"city": ["Rome", "Oslo", "Bern"] * 20}
     model = hugectr.CTRRegressor(epochs=1, hidden=(4,), vec_size=2, random_state=1)
     model.fit(frame, np.full(60, value))
-    np.testing.assert_allclose(model.predict(frame), np.full(60, value), rtol=1e-7, atol=1e-12)
-    assert model.evaluate(frame, np.full(60, value))["RMSE"] <= 1e-7 * max(abs(value), 1.0)
+    np.testing.assert_allclose(model.predict(frame), np.full(60, value), rtol=1e-15, atol=1e-15)
+    assert model.evaluate(frame, np.full(60, value))["RMSE"] <= 1e-15 * max(abs(value), 1.0)
