@@ -19,6 +19,7 @@ import pyarrow as pa
 from hugectr.base.errors import DataError
 from hugectr.data.regular_file import open_regular
 from hugectr.data.schema.json_depth import nests_deeper
+from hugectr.data.schema.json_null import has_null_object
 from hugectr.data.schema.text_places import (
     Scan,
     find_in_json,
@@ -316,6 +317,9 @@ def json_tables(path: str) -> Iterator[pa.Table]:
                     raise DataError(f"{path!r} has JSON that nests deeper than {_DEEPEST} levels")
                 if not block.isascii() and not is_utf8(block):  # Arrow does not look
                     raise DataError(f"{path!r} can not be read: {find_in_json(block, line, row)}")
+                if has_null_object(block):
+                    found = find_in_json(block, line, row) or "null stands where an object has to"
+                    raise DataError(f"{path!r} can not be read: {found}")
                 try:
                     table = _json_block(block)
                 except pa.ArrowException as error:
