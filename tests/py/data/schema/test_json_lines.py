@@ -10,6 +10,7 @@ import pytest
 
 from hugectr.base.errors import DataError
 from hugectr.data import Schema
+from hugectr.data.schema import json_cells, text_files
 from hugectr.data.schema.text_files import json_tables
 
 GOOD = '{"x": 1, "clicked": 0}\n'
@@ -40,8 +41,6 @@ def test_a_null_is_no_object(tmp_path, text, place):
 
 
 def test_a_null_of_a_later_block_is_no_object(tmp_path, monkeypatch):
-    from hugectr.data.schema import text_files
-
     monkeypatch.setattr(text_files, "_BLOCK_BYTES", len(GOOD))
     path = tmp_path / "a.jsonl"
     path.write_text(GOOD + "null\n" + GOOD)
@@ -57,3 +56,50 @@ def test_nulls_inside_of_objects_are_values(tmp_path):
     assert table["x"].to_pylist() == [None, {"a": None}, None, None]
     assert table["y"].to_pylist() == ['"} null', "null", "}null", None]
     assert Schema.infer(str(path)).fields[1].name == "y"
+
+
+def _lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        lambda i: {"clicked": i % 2, f"c{i}": i},
+        lambda i: {"clicked": i % 2, f"ü\\{i}": "a:b, {"},
+        lambda i: {"clicked": i % 2, "of": {f"c{i}": i}},
+        lambda i: {"clicked": i % 2, f"c{i}": {"a": 1, "b": 2}},
+        lambda i: {"clicked": i % 2, "of": [{f"c{3 * i + j}": j} for j in range(3)]},
+    ],
+)
+def test_names_that_are_data_are_refused(tmp_path, monkeypatch, row):
+    """Arrow makes a column of all rows of each: the square of the file in memory and time."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(_lines(row(i) for i in range(3000)))
+    monkeypatch.setattr(text_files, "_json_block", lambda block: pytest.fail("it was read"))
+    said = r"has [0-9,]+ different names from line 1 on.*belong into a list"
+    with pytest.raises(DataError, match=said):
+        Schema.infer(str(path))
+
+
+def test_names_in_one_line_are_counted_too(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(_lines([{"of": [{f"c{i}": i} for i in range(3000)]}]))
+    with pytest.raises(DataError, match="3,001 different names"):
+        list(json_tables(str(path)))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        lambda i: {f"c{j}": i for j in range(300)},  # full
+        lambda i: {f"c{(i + 7 * j) % 500}": i for j in range(30)},  # six in a hundred
+        lambda i: {f"o{j}": {f"c{k}": i for k in range(3)} for j in range(70)},  # nested
+        lambda i: {"seen": [f"u{i + j}" for j in range(300)], "a": '{"b": 1}' * 50},
+    ],
+)
+def test_wide_tables_with_values_are_read(tmp_path, monkeypatch, row):
+    monkeypatch.setattr(json_cells, "_FREE", 1 << 16)
+    path = tmp_path / "a.jsonl"
+    path.write_text(_lines(row(i) for i in range(400)))
+    assert sum(table.num_rows for table in json_tables(str(path))) == 400
