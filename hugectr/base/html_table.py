@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hugectr.base.printable import printable
+
 #: Cells of a text: more would push the rest off the page.
 _WIDEST = 120
 _CELL = "style='text-align:left;white-space:nowrap'"
@@ -17,8 +19,7 @@ def _escaped(text: str) -> str:
 
 
 def _cell(kind: str, value: object) -> str:
-    text = str(value)
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    text = printable(str(value))
     cut = text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
     return f"<{kind} {_CELL}>{_escaped(cut)}</{kind}>"
 

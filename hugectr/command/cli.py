@@ -21,6 +21,7 @@ import hugectr
 from hugectr import processes
 from hugectr.base import interruption, log
 from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.printable import printable
 from hugectr.command.data_files import (
     OF_DATA,
     add_commands,
@@ -389,6 +390,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         if debug:
             raise
-        message = str(error) or type(error).__name__
+        message = printable(str(error) or type(error).__name__, keep="\n\t")
         print(f"hugectr: error: {message}", file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1

@@ -9,9 +9,9 @@ the folder ``.progress`` of the output, so that an interrupted conversion goes o
 from __future__ import annotations
 
 import functools
-import json
 import os
 import shutil
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,10 +23,13 @@ import pyarrow.parquet as pq
 from rich.progress import track
 
 from hugectr.base.arguments import check_choice, check_int
-from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.errors import DataError, rejected
 from hugectr.base.worker_processes import map_in_processes
-from hugectr.data.criteo_categories import Counts, CountTotal, Encoding, count
+from hugectr.data.criteo_categories import CountTotal, Encoding, count
+from hugectr.data.criteo_files import InputFile
+from hugectr.data.criteo_kept import synced, write_json
 from hugectr.data.criteo_lines import CATEGORIES, INTEGERS, Lines, Part, cut, parse, read_part
+from hugectr.data.criteo_progress import Counted, Progress
 from hugectr.data.norm import write_file_list, write_norm
 from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
 
@@ -134,47 +137,32 @@ def convert(
         part_bytes,
     )
     folder = Path(out)
-    state = _open_state(folder, settings)
-    parts = [*cut("train", list(train), part_bytes), *cut("eval", list(evaluation), part_bytes)]
+    done = Progress.open(folder, asdict(settings))
+    files = [InputFile.of(path) for path in [*train, *evaluation]]
+    of_train, of_eval = files[: len(train)], files[len(train) :]
+    parts = [*cut("train", of_train, part_bytes), *cut("eval", of_eval, part_bytes)]
+    for set_name, index in done.stale_parts(files):
+        _part_path(folder, set_name, index, format).unlink(missing_ok=True)
+    done.begin(files, parts)
     if processes is None:
         processes = min(os.cpu_count() or 1, max(1, len(parts)))
     run = functools.partial(_run_all, processes=processes, progress=progress)
 
-    counted = run(functools.partial(_count_part, settings, state), parts, "Counting")
-    rows = [n for n, _ in counted]
-    encoding = _encoding(settings, state, parts)
+    counted = run(functools.partial(_count_part, settings, done), parts, "Counting")
+    rows = [found.rows for found in counted]
+    encoding = _encoding(settings, done, parts)
     first_rows = _first_rows(parts, rows)
     totals = {name: _total(parts, rows, name) for name in ("train", "eval")}
     if format == "raw":
         for name, total in totals.items():
-            if total:
-                _make_raw_file(folder / f"{name}.bin", total)
-    write = functools.partial(_write_part, settings, state, folder)
-    run(write, list(zip(parts, first_rows, strict=True)), "Writing")
-    converted = _finish(settings, folder, parts, encoding, totals, sum(n for _, n in counted))
-    shutil.rmtree(state)
+            if total and _make_raw_file(folder / f"{name}.bin", total):
+                done.forget_written(name)
+    write = functools.partial(_write_part, settings, done, folder)
+    run(write, list(zip(parts, first_rows, counted, strict=True)), "Writing")
+    dropped = sum(found.dropped for found in counted)
+    converted = _finish(settings, folder, parts, encoding, totals, dropped)
+    shutil.rmtree(done.state)
     return converted
-
-
-def _open_state(folder: Path, settings: Settings) -> Path:
-    """The folder of what is done; an unfinished conversion with other settings is an error."""
-    state = folder / ".progress"
-    state.mkdir(parents=True, exist_ok=True)
-    wanted = json.loads(json.dumps(asdict(settings)))
-    path = state / "settings.json"
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found != wanted:
-            names = ", ".join(k for k in wanted if found.get(k) != wanted[k])
-            raise InvalidArgument(
-                f"{folder} holds an unfinished conversion with another {names}: give the same "
-                f"settings to go on, or remove {state} to start over"
-            )
-    else:
-        temporary = state / "settings.tmp"
-        temporary.write_text(json.dumps(wanted), encoding="utf-8")
-        temporary.replace(path)
-    return state
 
 
 def _run_all(
@@ -186,49 +174,32 @@ def _run_all(
     return map_in_processes(work, items, processes, shown)
 
 
-def _done_file(state: Path, stage: str, part: Part) -> Path:
-    return state / f"{stage}-{part.set_name}-{part.index}.npz"
-
-
-def _count_part(settings: Settings, state: Path, part: Part) -> tuple[int, int]:
-    """Rows of a part and damaged lines in it; its counts go to a file."""
-    done = _done_file(state, "counts", part)
-    if done.exists():
-        with np.load(done, allow_pickle=False) as data:
-            return int(data["rows"]), int(data["dropped"])
+def _count_part(settings: Settings, done: Progress, part: Part) -> Counted:
+    """Count rows, damaged lines and categories of a part, unless that was done."""
+    found = done.counted(part)
+    if found:
+        return found
     text, offset = read_part(part)
     lines, dropped = parse(text, part.path, offset, settings.skip_bad) if text else (None, 0)
-    arrays: dict[str, Any] = {"rows": len(lines.label) if lines else 0, "dropped": dropped}
-    if lines and part.set_name == "train" and not settings.hash_size:
-        for c, (values, often) in enumerate(count(lines)):
-            arrays[f"values{c}"], arrays[f"often{c}"] = values, often
-    temporary = done.with_name("tmp-" + done.name)
-    np.savez(temporary, allow_pickle=False, **arrays)
-    temporary.replace(done)
-    return int(arrays["rows"]), dropped
+    counted = Counted(len(lines.label) if lines else 0, dropped, zlib.crc32(text))
+    wanted = part.set_name == "train" and not settings.hash_size
+    done.keep(part, counted, count(lines) if lines and wanted else [])
+    return counted
 
 
-def _encoding(settings: Settings, state: Path, parts: list[Part]) -> Encoding:
-    path = state / "encoding.npz"
-    if path.exists():
-        return Encoding.load(path)
+def _encoding(settings: Settings, done: Progress, parts: list[Part]) -> Encoding:
+    if done.encoding.exists():
+        return Encoding.load(done.encoding)
     if settings.hash_size:
         encoding = Encoding.by_hash(settings.hash_size)
     else:
         total = CountTotal()
         for part in parts:
             if part.set_name == "train":
-                total.add(_read_counts(_done_file(state, "counts", part)))
+                total.add(done.categories(part))
         encoding = Encoding.by_frequency(total.result(), settings.min_count)
-    encoding.save(path)
+    encoding.save(done.encoding)
     return encoding
-
-
-def _read_counts(path: Path) -> list[Counts]:
-    with np.load(path, allow_pickle=False) as data:
-        if "values0" not in data:
-            return []
-        return [(data[f"values{c}"], data[f"often{c}"]) for c in range(CATEGORIES)]
 
 
 def _first_rows(parts: list[Part], rows: list[int]) -> list[int]:
@@ -245,9 +216,13 @@ def _total(parts: list[Part], rows: list[int], name: str) -> int:
     return sum(n for part, n in zip(parts, rows, strict=True) if part.set_name == name)
 
 
-def _make_raw_file(path: Path, rows: int) -> None:
-    with open(path, "ab") as file:  # keeps what parts have written before an interruption
-        file.truncate(rows * SAMPLE_WORDS * 4)
+def _make_raw_file(path: Path, rows: int) -> bool:
+    """Make room for all rows; whether what parts have written before an interruption is lost."""
+    wanted = rows * SAMPLE_WORDS * 4
+    with open(path, "ab") as file:  # keeps it
+        lost = os.fstat(file.fileno()).st_size != wanted
+        file.truncate(wanted)
+    return lost
 
 
 def dense_features(lines: Lines) -> Any:
@@ -255,29 +230,35 @@ def dense_features(lines: Lines) -> Any:
     return np.log1p(np.maximum(lines.integers, 0)).astype(np.float32)
 
 
-def _write_part(settings: Settings, state: Path, folder: Path, item: tuple[Part, int]) -> None:
-    part, first_row = item
-    done = _done_file(state, "written", part).with_suffix(".done")
-    if done.exists():
+def _write_part(
+    settings: Settings, done: Progress, folder: Path, item: tuple[Part, int, Counted]
+) -> None:
+    part, first_row, counted = item
+    path = _part_path(folder, part.set_name, part.index, settings.format)
+    if done.is_written(part) and (settings.format == "raw" or not counted.rows or path.exists()):
         return
     text, offset = read_part(part)
-    if text:
-        lines, _ = parse(text, part.path, offset, settings.skip_bad)
-        encoding = Encoding.load(state / "encoding.npz")
+    lines = parse(text, part.path, offset, settings.skip_bad)[0] if text else None
+    if zlib.crc32(text) != counted.crc32 or (len(lines.label) if lines else 0) != counted.rows:
+        raise DataError(
+            f"{part.path}: bytes {part.begin} to {part.end} are not those that were counted; "
+            f"remove {done.state} to start over"
+        )
+    if lines and counted.rows:
+        encoding = Encoding.load(done.encoding)
         _write(settings.format, folder, part, first_row, lines, encoding)
-    done.touch()
+    done.mark_written(part)
 
 
-def _part_path(folder: Path, part: Part, ending: str) -> Path:
-    return folder / part.set_name / f"part-{part.index:06d}.{ending}"
+def _part_path(folder: Path, set_name: str, index: int, format: str) -> Path:
+    ending = "data" if format == "norm" else "parquet"
+    return folder / set_name / f"part-{index:06d}.{ending}"
 
 
 def _write(
     format: str, folder: Path, part: Part, first_row: int, lines: Lines, encoding: Encoding
 ) -> None:
     keys, dense = encoding.encode(lines), dense_features(lines)
-    if len(lines.label) == 0:
-        return
     if format == "raw":
         words = np.empty((len(keys), SAMPLE_WORDS), "<u4")
         words[:, 0] = lines.label.view(np.uint32)
@@ -286,8 +267,9 @@ def _write(
         with open(folder / f"{part.set_name}.bin", "r+b") as file:
             file.seek(first_row * SAMPLE_WORDS * 4)
             words.tofile(file)
+        synced(folder / f"{part.set_name}.bin")
         return
-    path = _part_path(folder, part, "parquet" if format == "parquet" else "data")
+    path = _part_path(folder, part.set_name, part.index, format)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     if format == "parquet":
@@ -304,6 +286,7 @@ def _write(
     else:
         offsets = np.concatenate([[0], np.cumsum(encoding.slot_sizes[:-1])])
         write_norm(temporary, lines.label[:, None], dense, keys + offsets, "Sum", i64=True)
+    synced(temporary)
     temporary.replace(path)
 
 
@@ -326,7 +309,7 @@ def _finish(
             write_metadata(folder / name, ["label"], DENSE, SLOTS)
             sources[name] = str(folder / name)
         else:
-            paths = [_part_path(folder, p, "data") for p in parts if p.set_name == name]
+            paths = [_part_path(folder, name, p.index, "norm") for p in parts if p.set_name == name]
             sources[name] = str(folder / f"{name}.txt")
             write_file_list(Path(sources[name]), [str(p) for p in paths if p.exists()])
     report = {
@@ -335,9 +318,7 @@ def _finish(
         "eval_rows": totals["eval"],
         "dropped": dropped,
     }
-    temporary = folder / "slot_sizes.tmp"
-    temporary.write_text(json.dumps(report), encoding="utf-8")
-    temporary.replace(folder / "slot_sizes.json")
+    write_json(folder / "slot_sizes.json", report)
     return Converted(
         sources["train"],
         sources["eval"],

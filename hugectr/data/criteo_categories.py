@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.base.errors import DataError
+from hugectr.data.criteo_kept import damaged, read_arrays, write_arrays
 from hugectr.data.criteo_lines import CATEGORIES, Lines
 
 Counts = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
@@ -126,22 +126,26 @@ class Encoding:
         for c in range(CATEGORIES):
             if self.values is not None and self.codes is not None:
                 arrays[f"values{c}"], arrays[f"codes{c}"] = self.values[c], self.codes[c]
-        temporary = path.with_name(path.name + ".tmp.npz")
-        np.savez(temporary, allow_pickle=False, **arrays)
-        temporary.replace(path)
+        write_arrays(path, arrays)
 
     @classmethod
     def load(cls, path: Path) -> Encoding:
-        """Read what save() wrote."""
+        """Read what save() wrote.
+
+        Raises
+        ------
+        DataError
+            When it is damaged.
+        """
+        data = read_arrays(path)
         try:
-            with np.load(path, allow_pickle=False) as data:
-                sizes = [int(size) for size in data["slot_sizes"]]
-                if "values0" not in data:
-                    return cls(sizes)
-                values = [data[f"values{c}"] for c in range(CATEGORIES)]
-                codes = [data[f"codes{c}"] for c in range(CATEGORIES)]
-        except (OSError, ValueError, KeyError) as error:
-            raise DataError(f"{path} is damaged ({error}); remove it to start over") from error
+            sizes = [int(size) for size in data["slot_sizes"]]
+            if "values0" not in data:
+                return cls(sizes)
+            values = [data[f"values{c}"] for c in range(CATEGORIES)]
+            codes = [data[f"codes{c}"] for c in range(CATEGORIES)]
+        except (ValueError, KeyError, TypeError) as error:
+            raise damaged(path) from error
         return cls(sizes, values, codes)
 
 

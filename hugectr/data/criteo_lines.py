@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from hugectr.base.errors import DataError
-from hugectr.data.regular_file import open_regular, regular_file_size
+from hugectr.data.criteo_files import InputFile
+from hugectr.data.regular_file import open_regular
 
 INTEGERS, CATEGORIES = 13, 26
 _FIELDS = 1 + INTEGERS + CATEGORIES
@@ -33,15 +34,20 @@ class Part:
         ``train`` or ``eval``.
     index : int
         Number of the part in its set.
-    path : str
+    file : InputFile
     begin, end : int
     """
 
     set_name: str
     index: int
-    path: str
+    file: InputFile
     begin: int
     end: int
+
+    @property
+    def path(self) -> str:
+        """Of its file."""
+        return self.file.path
 
 
 @dataclass(frozen=True)
@@ -64,36 +70,48 @@ class Lines:
     missing: npt.NDArray[np.bool_]
 
 
-def cut(set_name: str, paths: list[str], part_bytes: int) -> list[Part]:
+def cut(set_name: str, files: list[InputFile], part_bytes: int) -> list[Part]:
     """Parts of all files, in their order."""
     parts: list[Part] = []
-    for path in paths:
-        size = regular_file_size(path)
-        for begin in range(0, size, part_bytes):
-            parts.append(Part(set_name, len(parts), path, begin, min(begin + part_bytes, size)))
-    if paths and not parts:
+    for file in files:
+        for begin in range(0, file.size, part_bytes):
+            end = min(begin + part_bytes, file.size)
+            parts.append(Part(set_name, len(parts), file, begin, end))
+    if files and not parts:
         raise DataError(
-            f"{', '.join(paths)}: nothing in it"
-            if len(paths) == 1
-            else f"all {len(paths)} files are empty, {paths[0]} the first of them"
+            f"{files[0].path}: nothing in it"
+            if len(files) == 1
+            else f"all {len(files)} files are empty, {files[0].path} the first of them"
         )
     return parts
 
 
 def read_part(part: Part) -> tuple[bytes, int]:
-    """The whole lines of a part and the offset of the first."""
+    """The whole lines of a part and the offset of the first.
+
+    Raises
+    ------
+    DataError
+        When its file has changed since the conversion began.
+    """
     with open_regular(part.path) as file:
-        begin = part.begin
-        if begin > 0:
-            file.seek(begin - 1)
-            # The line that begins before belongs to the last part.
-            begin += len(_rest_of_line(file, part.path)) - 1
-        if begin >= part.end:
-            return b"", begin
-        file.seek(begin)
-        text = file.read(part.end - begin)
-        if not text.endswith(b"\n"):
-            text += _rest_of_line(file, part.path)
+        text, begin = _lines_of(file, part)
+        part.file.check(file)  # behind reading: it may be written to meanwhile
+    return text, begin
+
+
+def _lines_of(file: BinaryIO, part: Part) -> tuple[bytes, int]:
+    begin = part.begin
+    if begin > 0:
+        file.seek(begin - 1)
+        # The line that begins before belongs to the last part.
+        begin += len(_rest_of_line(file, part.path)) - 1
+    if begin >= part.end:
+        return b"", begin
+    file.seek(begin)
+    text = file.read(part.end - begin)
+    if not text.endswith(b"\n"):
+        text += _rest_of_line(file, part.path)
     return text, begin
 
 

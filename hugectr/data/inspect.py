@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base.printable import printable
 from hugectr.data.inspect_columns import RawShape, Table, is_parquet_source, read_parquet, read_raw
 from hugectr.data.norm import read_norm_header
 from hugectr.data.norm_records import find_key_bytes
@@ -337,4 +338,4 @@ def format_report(report: DataReport) -> str:
         lines.append("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
     lines += [f"note: {text}" for text in report.notes]
     lines += [f"warning: {text}" for text in report.warnings] or ["no warnings"]
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))  # names of columns are what a file says

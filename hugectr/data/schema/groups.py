@@ -31,7 +31,8 @@ def group_ids(column: str, array: pa.Array, first_row: int, seed: int) -> Keys:
         row = first_row + int(missing.argmax())
         raise RowError(column, row, "the group is missing; give each row one")
     array = plain(array)
-    texts = as_texts(column, array.cast(pa.int8()) if pa.types.is_boolean(array.type) else array)
+    array = array.cast(pa.int8()) if pa.types.is_boolean(array.type) else array
+    texts = as_texts(column, array, first_row)
     if not is_text(texts.type):
         return category_keys(column, texts, first_row, "text", FieldKeys.of(column, seed))
     whole = pc.match_substring_regex(texts, INTEGER)

@@ -10,6 +10,11 @@ import numpy as np
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
+def without_text(block: bytes) -> bytes:
+    """JSON without its text and names, so that brackets in them do not count."""
+    return _STRING.sub(b"", block)
+
+
 def _depth(text: bytes) -> int:
     signs = np.frombuffer(text, np.uint8)
     opened = (signs == ord("[")) | (signs == ord("{"))
@@ -22,4 +27,4 @@ def _depth(text: bytes) -> int:
 
 def nests_deeper(text: bytes, most: int) -> bool:
     """Whether objects and lists nest deeper than so many levels; text has any brackets it likes."""
-    return _depth(text) > most and _depth(_STRING.sub(b"", text)) > most
+    return _depth(text) > most and _depth(without_text(text)) > most

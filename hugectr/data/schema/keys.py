@@ -16,7 +16,16 @@ import pyarrow.compute as pc
 
 from hugectr import _core
 from hugectr.base.errors import DataError
-from hugectr.data.schema.values import bad_type, is_list, is_text, parse_numbers, plain
+from hugectr.data.schema.values import (
+    bad_type,
+    bad_value,
+    first_failing,
+    is_list,
+    is_text,
+    parse_numbers,
+    plain,
+    value_at,
+)
 
 Keys = npt.NDArray[np.int64]
 
@@ -95,8 +104,14 @@ def _float_texts(array: pa.Array) -> pa.Array:
     return pc.if_else(pa.array(np.isnan(floats)), pa.scalar(None, pa.string()), texts)
 
 
-def as_texts(column: str, array: pa.Array) -> pa.Array:
-    """A column as text, in which 7, 7.0 and "7" are the same."""
+def as_texts(column: str, array: pa.Array, first_row: int = 0) -> pa.Array:
+    """A column as text, in which 7, 7.0 and "7" are the same.
+
+    Raises
+    ------
+    DataError
+        For lists, and for times that can not be written, such as those of a zone nobody knows.
+    """
     kind = array.type
     if is_text(kind) or is_bytes(kind) or pa.types.is_null(kind):
         return array
@@ -104,7 +119,22 @@ def as_texts(column: str, array: pa.Array) -> pa.Array:
         return _float_texts(array)
     if is_list(kind) or pa.types.is_nested(kind):
         raise bad_type(column, kind, "one category a row", _LIST_WAY_OUT)
-    return array.cast(pa.string())
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.string())
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        there = int(np.asarray(array.is_valid()).argmax())  # of an unknown zone all values fail
+        place = max(first_failing(array, lambda part: part.cast(pa.string())), there)
+        raise bad_value(
+            column,
+            first_row + place,
+            value_at(array, place),
+            "can not be written as text",
+            "give the times a zone that is known (Europe/Rome, +01:00), or cast them to UTC",
+        ) from None
+    except pa.ArrowException:  # no text of such a type
+        raise bad_type(column, kind, "one category a row", _LIST_WAY_OUT) from None
 
 
 def integers(text: pa.Array, kind: pa.DataType | None = None) -> pa.Array:
@@ -222,5 +252,5 @@ def category_keys(
         return keys
     if values == "numbers":
         return _number_keys(column, array, first_row, own, known)
-    texts = as_texts(column, array)
+    texts = as_texts(column, array, first_row)
     return _hash(texts, own, known)

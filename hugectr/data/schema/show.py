@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from hugectr.base.printable import printable
 from hugectr.data.schema.counts import Categories
 from hugectr.data.schema.fields import (
     CategoricalField,
@@ -74,7 +75,8 @@ def rows_of(schema: Schema) -> list[tuple[str, ...]]:
     for field in schema.fields:
         longest = schema.max_length(field) if isinstance(field, ListField) else None
         missing, found = _found(schema.state.get(field.name) if learns(field) else None)
-        rows.append((field.name, field.kind, _done(field, longest), missing, found))
+        cells = (field.name, field.kind, _done(field, longest), missing, found)
+        rows.append(tuple(map(printable, cells)))
     return rows
 
 

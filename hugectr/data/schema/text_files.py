@@ -18,7 +18,9 @@ import pyarrow as pa
 
 from hugectr.base.errors import DataError
 from hugectr.data.regular_file import open_regular
+from hugectr.data.schema.json_cells import too_many_cells
 from hugectr.data.schema.json_depth import nests_deeper
+from hugectr.data.schema.json_null import has_null_object
 from hugectr.data.schema.text_places import (
     Scan,
     find_in_json,
@@ -316,6 +318,16 @@ def json_tables(path: str) -> Iterator[pa.Table]:
                     raise DataError(f"{path!r} has JSON that nests deeper than {_DEEPEST} levels")
                 if not block.isascii() and not is_utf8(block):  # Arrow does not look
                     raise DataError(f"{path!r} can not be read: {find_in_json(block, line, row)}")
+                if has_null_object(block):
+                    found = find_in_json(block, line, row) or "null stands where an object has to"
+                    raise DataError(f"{path!r} can not be read: {found}")
+                if cells := too_many_cells(block):
+                    raise DataError(
+                        f"{path!r} has {cells.columns:,} different names from line {line} on, and "
+                        f"its objects leave most of them out: {cells.cells:,} cells for "
+                        f"{cells.values:,} values. Names that are data belong into a list, such as "
+                        '{"seen": ["u17", "u42"]} in place of {"u17": 1, "u42": 1}'
+                    )
                 try:
                     table = _json_block(block)
                 except pa.ArrowException as error:

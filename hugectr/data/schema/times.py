@@ -9,7 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hugectr.data.schema.fields import CYCLES, TimestampField
-from hugectr.data.schema.values import bad_type, bad_value, first_failing, is_text, plain
+from hugectr.data.schema.values import (
+    bad_type,
+    bad_value,
+    first_failing,
+    is_text,
+    plain,
+    value_at,
+)
 
 Int64s = npt.NDArray[np.int64]
 
@@ -62,7 +69,8 @@ def _check_zones(field: TimestampField, array: pa.Array, first_row: int) -> None
     rows = np.asarray(pc.fill_null(other, False))
     if rows.any():
         row = int(rows.argmax())
-        raise bad_value(field.name, first_row + row, str(array[row]), *_OTHER[field.zoned])
+        shown = str(value_at(array, row))
+        raise bad_value(field.name, first_row + row, shown, *_OTHER[field.zoned])
 
 
 def _from_text(text: pa.Array, unit: str) -> pa.Array:
@@ -126,7 +134,7 @@ def nanoseconds(field: TimestampField, array: pa.Array, first_row: int) -> Int64
         raise bad_value(
             field.name,
             first_row + place,
-            array[place].as_py(),
+            value_at(array, place),
             "is no time from 1677 to 2262",
             "write 2024-05-31 12:30:00, make a time that stands for none missing, or say with "
             "TimestampField(unit=...) what numbers count",

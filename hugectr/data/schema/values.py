@@ -222,6 +222,15 @@ def first_failing(array: pa.Array, convert: Callable[[pa.Array], Any]) -> int:
     return begin
 
 
+def value_at(array: pa.Array, place: int) -> object:
+    """A value for a complaint; of a time that Python has no object for, its number and type."""
+    try:
+        return array[place].as_py()
+    except (OverflowError, ValueError):  # beyond Python's years, or in a zone that nobody knows
+        storage = pa.int32() if pa.types.is_date32(array.type) else pa.int64()
+        return f"{array.slice(place, 1).view(storage)[0].as_py()} ({array.type})"
+
+
 def _parsed(text: pa.Array) -> pa.Array:
     """Text as float64; true and false are 1 and 0."""
     trimmed = pc.utf8_trim_whitespace(text)
