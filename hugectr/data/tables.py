@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.columns import Columns
+from hugectr.data.sound_columns import sound_table
 from hugectr.data.table_dataset import TableDataset
 
 
@@ -50,6 +51,8 @@ def from_arrow(
     ------
     InvalidArgument
         When a column is missing.
+    DataError
+        When a column is damaged, such as by offsets that lead out of it.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -60,7 +63,7 @@ def from_arrow(
     for name in columns.all:
         if name not in table.column_names:
             raise rejected(f"from_arrow: column {name!r}", table.column_names, "a table with it")
-    return TableDataset(table, columns)
+    return TableDataset(sound_table("from_arrow", table, columns.all), columns)
 
 
 def _check_unique(where: str, table: pa.Table, columns: Columns) -> None:
@@ -227,6 +230,8 @@ def from_frame(
     ------
     InvalidArgument
         When a column is missing or has a type that can not be what it is said to be.
+    DataError
+        When a column is damaged, such as by offsets that lead out of it.
 
     Examples
     --------
@@ -248,6 +253,7 @@ def from_frame(
     for column in columns.all:
         if column not in table.column_names:
             raise rejected(f"from_frame: column {column!r}", table.column_names, "a frame with it")
+    sound_table("from_frame", table, columns.all)
     arrays: dict[str, pa.Array | pa.ChunkedArray] = {}
     for column in (*columns.label, *columns.dense):
         values = table.column(column)
