@@ -3,7 +3,7 @@
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -98,19 +98,41 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
+def listed(value: Any) -> Any:
+    """A list of a sequence or an array of any library; what is neither, as it is."""
+    if isinstance(value, str | bytes | bytearray | Mapping | type):
+        return value
+    to_list = getattr(value, "tolist", None)  # of arrays, tensors and columns
+    if callable(to_list):
+        value = to_list()
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
 def check_ints(
     name: str, value: Any, minimum: int | None = None, maximum: int | None = None
 ) -> list[int]:
-    """A list of integers, possibly empty."""
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
+    """A list of integers, possibly empty, of any sequence or array."""
+    value = listed(value)
+    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         raise rejected(name, value, "a list of integers")
     return [check_int(f"{name}[{i}]", item, minimum, maximum) for i, item in enumerate(value)]
+
+
+def check_floats(
+    name: str, value: Any, minimum: float | None = None, maximum: float | None = None
+) -> list[float]:
+    """A list of finite numbers, possibly empty, of any sequence or array."""
+    value = listed(value)
+    if not isinstance(value, list):
+        raise rejected(name, value, "a list of numbers")
+    return [check_float(f"{name}[{i}]", item, minimum, maximum) for i, item in enumerate(value)]
 
 
 def check_names(name: str, value: Any) -> list[str]:
     """A list of non-empty strings; a single string is a list of one."""
     if isinstance(value, str):
         value = [value]
-    if not isinstance(value, list | tuple):
+    value = listed(value)
+    if not isinstance(value, list):
         raise rejected(name, value, "a string or a list of strings")
     return [check_str(f"{name}[{i}]", item, empty=False) for i, item in enumerate(value)]

@@ -49,7 +49,7 @@ def sound_column(
             said = "".join(sign if sign.isprintable() else " " for sign in str(error))
             rows = f" from row {row} on" if len(chunks) > 1 else ""
             raise DataError(
-                f"{what}: column {name!r} of type {str(chunk.type):.80} is damaged{rows}: "
+                f"{what}: column {name!r} of type {chunk.type!s:.80} is damaged{rows}: "
                 f"{said[:_MOST_WORDS]}; make it anew (table.validate(full=True) tells of all)"
             ) from error
         row += len(chunk)

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from hugectr.base.errors import DataError
-from hugectr.data.sound_columns import sound_column
 from hugectr.data.schema.values import bad_value
+from hugectr.data.sound_columns import sound_column
 
 
 def is_pandas(data: object) -> bool:

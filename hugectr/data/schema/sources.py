@@ -19,7 +19,6 @@ from hugectr.data.schema.files_in_turn import FilesInTurn
 from hugectr.data.schema.frames import from_mapping, from_pandas, is_pandas, pandas_names
 from hugectr.data.schema.header_hint import hint_of_names
 from hugectr.data.schema.pieces import BLOCK_ROWS
-from hugectr.data.sound_columns import sound_table
 from hugectr.data.schema.text_files import (
     csv_names,
     csv_tables,
@@ -28,6 +27,7 @@ from hugectr.data.schema.text_files import (
     unpacked_name,
     with_columns,
 )
+from hugectr.data.sound_columns import sound_table
 
 _ALLOWED = (
     "a pandas or polars DataFrame, Arrow data (Table, RecordBatch, RecordBatchReader, Dataset, "
