@@ -3,6 +3,7 @@
 
 import math
 import numbers
+import os
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
@@ -76,10 +77,34 @@ def check_bool(name: str, value: Any) -> bool:
 
 
 def check_str(name: str, value: Any, *, empty: bool = True) -> str:
-    """A string, by default possibly empty."""
+    """A string that files and the core can hold, by default possibly empty.
+
+    Of subclasses, such as NumPy's, the text alone: the core takes no other.
+    """
+    allowed = "a string" if empty else "a non-empty string"
     if not isinstance(value, str) or (not empty and not value):
-        raise rejected(name, value, "a string" if empty else "a non-empty string")
-    return value
+        raise rejected(name, value, allowed)
+    text = str.__str__(value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise rejected(name, text, f"{allowed} without half characters (surrogates)") from None
+    if "\0" in text:
+        raise rejected(name, text, f"{allowed} without NUL")
+    return text
+
+
+def check_path(name: str, value: Any) -> str:
+    """A path that the file system can have, as a string."""
+    try:
+        path = os.fspath(value)
+        there = isinstance(path, str) and b"\0" not in os.fsencode(path)
+    except (TypeError, UnicodeEncodeError):
+        there = False
+    if not there:
+        raise rejected(name, value, "a path: a string or os.PathLike, without NUL")
+    return str.__str__(path)
 
 
 def check_enum(name: str, value: Any, enum: type[E]) -> E:

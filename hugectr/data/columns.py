@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hugectr.base.arguments import check_bool, check_int, check_str
+from hugectr.base.arguments import check_bool, check_int, check_str, listed
 from hugectr.base.errors import did_you_mean, rejected
 
 if TYPE_CHECKING:
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def _names(where: str, value: str | Sequence[str]) -> tuple[str, ...]:
+    value = listed(value)
+    if not hasattr(value, "__iter__") or isinstance(value, bytes | bytearray):
+        raise rejected(where, value, "a name, or a list of names")
     names = (value,) if isinstance(value, str) else tuple(value)
-    for name in names:
-        check_str(where, name, empty=False)
-    return names
+    return tuple(check_str(where, name, empty=False) for name in names)
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ class Columns:
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", _names("Columns: label", self.label))
         object.__setattr__(self, "dense", _names("Columns: dense", self.dense))
+        if not isinstance(self.sparse, Mapping):
+            allowed = "a dict of columns by sparse input, {} where there is none"
+            raise rejected("Columns: sparse", self.sparse, allowed)
         sparse = {top: _names(f"Columns: sparse[{top!r}]", s) for top, s in self.sparse.items()}
         object.__setattr__(self, "sparse", sparse)
         object.__setattr__(self, "sequences", _names("Columns: sequences", self.sequences))

@@ -20,7 +20,9 @@ _MISSING = ("NAType", "NaTType")
 _WAY_OUT = "drop them, or fill them (filled())"
 
 
-def given_array(name: str, value: Any, unit: str = "row") -> npt.NDArray[Any]:
+def given_array(
+    name: str, value: Any, unit: str = "row", *, stream: Any = None
+) -> npt.NDArray[Any]:
     """An array of any library on the host, of numbers that are all there.
 
     Parameters
@@ -30,6 +32,8 @@ def given_array(name: str, value: Any, unit: str = "row") -> npt.NDArray[Any]:
     value : array_like
     unit : str
         What its first dimension counts.
+    stream : int or object with ``__cuda_stream__``, optional
+        As of ``to_numpy``.
 
     Raises
     ------
@@ -40,7 +44,8 @@ def given_array(name: str, value: Any, unit: str = "row") -> npt.NDArray[Any]:
     if value is None:
         raise rejected(name, value, "an array of numbers")
     try:
-        array = _whole(value) if isinstance(value, list | tuple) else to_numpy(value)
+        of_python = isinstance(value, list | tuple)
+        array = _whole(value) if of_python else to_numpy(value, stream=stream)
     except (TypeError, ValueError):  # lists of several lengths; InvalidArgument is one
         raise rejected(name, value, "an array of numbers") from None
     if array.size and not _is_of_numbers(array.dtype):
@@ -55,7 +60,9 @@ def given_array(name: str, value: Any, unit: str = "row") -> npt.NDArray[Any]:
     return array
 
 
-def given_floats(name: str, value: Any, unit: str = "row") -> npt.NDArray[np.float32]:
+def given_floats(
+    name: str, value: Any, unit: str = "row", *, stream: Any = None
+) -> npt.NDArray[np.float32]:
     """The same as float32, packed.
 
     Raises
@@ -63,7 +70,7 @@ def given_floats(name: str, value: Any, unit: str = "row") -> npt.NDArray[np.flo
     InvalidArgument
         Also for finite numbers that float32 does not have.
     """
-    array = given_array(name, value, unit)
+    array = given_array(name, value, unit, stream=stream)
     with np.errstate(over="ignore"):
         result = np.ascontiguousarray(array, dtype=np.float32)
     beyond = np.isinf(result)

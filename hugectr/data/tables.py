@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import numbers
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hugectr.base.arguments import check_str
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.columns import Columns
 from hugectr.data.sound_columns import sound_table
@@ -58,7 +60,7 @@ def from_arrow(
         table = pa.Table.from_batches([table])
     if not isinstance(table, pa.Table):
         raise rejected("from_arrow: table", type(table).__name__, "a pyarrow Table or RecordBatch")
-    columns = Columns(label, dense, sparse or {}, sequences)
+    columns = Columns(label, dense, {} if sparse is None else sparse, sequences)
     _check_unique("from_arrow", table, columns)
     for name in columns.all:
         if name not in table.column_names:
@@ -128,10 +130,20 @@ def key_of(column: str, value: str | bytes | int) -> int:
     -------
     int
         From 0 to 2**63 - 1; the same on every machine and in every run.
+
+    Raises
+    ------
+    InvalidArgument
+        When the category is of another type, or an integer of more than 64 bits.
     """
-    if isinstance(value, str | bytes):
+    column = check_str("key_of: column", column)
+    if isinstance(value, str):
+        value = check_str("key_of: value", value).encode()
+    if isinstance(value, bytes):
         return int(_hash_strings(column, [value])[0])
-    return int(_hash_integers(column, np.array([value]))[0])
+    if not isinstance(value, numbers.Integral | np.bool_) or not -(2**63) <= int(value) < 2**64:
+        raise rejected("key_of: value", value, "text, bytes, or an integer of 64 bits")
+    return int(_hash_integers(column, np.array([int(value)]))[0])
 
 
 def _encode(name: str, values: pa.ChunkedArray | pa.Array, salt: str) -> pa.Array:
