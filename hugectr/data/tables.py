@@ -141,9 +141,10 @@ def key_of(column: str, value: str | bytes | int) -> int:
         value = check_str("key_of: value", value).encode()
     if isinstance(value, bytes):
         return int(_hash_strings(column, [value])[0])
-    if not isinstance(value, numbers.Integral | np.bool_) or not -(2**63) <= int(value) < 2**64:
-        raise rejected("key_of: value", value, "text, bytes, or an integer of 64 bits")
-    return int(_hash_integers(column, np.array([int(value)]))[0])
+    number: Any = value  # a type checker has seen to it that it is one
+    if not isinstance(number, numbers.Integral | np.bool_) or not -(2**63) <= int(number) < 2**64:
+        raise rejected("key_of: value", number, "text, bytes, or an integer of 64 bits")
+    return int(_hash_integers(column, np.array([int(number)]))[0])
 
 
 def _encode(name: str, values: pa.ChunkedArray | pa.Array, salt: str) -> pa.Array:

@@ -94,7 +94,7 @@ DEFAULTS: dict[str, Any] = {
 
 def _differs(value: Any, default: Any) -> bool:
     """Whether a value is another one than by default; arrays, which have no one answer, are."""
-    if hasattr(value, "__array__") and getattr(value, "ndim", 0):
+    if hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0:
         return True
     return bool(value != default)
 

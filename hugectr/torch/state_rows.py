@@ -14,7 +14,6 @@ from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.row_keys import check_row_keys
 from hugectr.checkpoints.finite import nonfinite
-from hugectr.data.given_arrays import given_array
 
 if TYPE_CHECKING:
     from hugectr.torch.configs import TableConfig
@@ -137,7 +136,12 @@ def _on_host(name: str, values: Any) -> Any:
     if not isinstance(values, torch.Tensor):
         if not isinstance(values, np.ndarray | list | tuple):
             raise rejected(name, type(values).__name__, "a tensor")
-        return given_array(name, values)
+        if np.ma.is_masked(values):
+            raise rejected(name, "a masked array", "a tensor, of which nothing is masked")
+        try:
+            return np.asarray(values)
+        except ValueError:  # lists of several lengths
+            raise rejected(name, values, "a tensor") from None
     if values.is_nested or values.layout != torch.strided or values.device.type == "meta":
         kind = "nested" if values.is_nested else f"{values.layout} on {values.device}"
         raise rejected(name, f"a tensor that is {kind}", "a dense tensor with values")
