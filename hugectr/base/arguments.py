@@ -3,7 +3,8 @@
 
 import math
 import numbers
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -76,10 +77,34 @@ def check_bool(name: str, value: Any) -> bool:
 
 
 def check_str(name: str, value: Any, *, empty: bool = True) -> str:
-    """A string, by default possibly empty."""
+    """A string that files and the core can hold, by default possibly empty.
+
+    Of subclasses, such as NumPy's, the text alone: the core takes no other.
+    """
+    allowed = "a string" if empty else "a non-empty string"
     if not isinstance(value, str) or (not empty and not value):
-        raise rejected(name, value, "a string" if empty else "a non-empty string")
-    return value
+        raise rejected(name, value, allowed)
+    text = str.__str__(value)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise rejected(name, text, f"{allowed} without half characters (surrogates)") from None
+    if "\0" in text:
+        raise rejected(name, text, f"{allowed} without NUL")
+    return text
+
+
+def check_path(name: str, value: Any) -> str:
+    """A path that the file system can have, as a string."""
+    try:
+        path = os.fspath(value)
+        there = isinstance(path, str) and b"\0" not in os.fsencode(path)
+    except (TypeError, UnicodeEncodeError):
+        there = False
+    if not there:
+        raise rejected(name, value, "a path: a string or os.PathLike, without NUL")
+    return str.__str__(path)
 
 
 def check_enum(name: str, value: Any, enum: type[E]) -> E:
@@ -98,19 +123,41 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
+def listed(value: Any) -> Any:
+    """A list of a sequence or an array of any library; what is neither, as it is."""
+    if isinstance(value, str | bytes | bytearray | Mapping | type):
+        return value
+    to_list = getattr(value, "tolist", None)  # of arrays, tensors and columns
+    if callable(to_list):
+        value = to_list()
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
 def check_ints(
     name: str, value: Any, minimum: int | None = None, maximum: int | None = None
 ) -> list[int]:
-    """A list of integers, possibly empty."""
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
+    """A list of integers, possibly empty, of any sequence or array."""
+    value = listed(value)
+    if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         raise rejected(name, value, "a list of integers")
     return [check_int(f"{name}[{i}]", item, minimum, maximum) for i, item in enumerate(value)]
+
+
+def check_floats(
+    name: str, value: Any, minimum: float | None = None, maximum: float | None = None
+) -> list[float]:
+    """A list of finite numbers, possibly empty, of any sequence or array."""
+    value = listed(value)
+    if not isinstance(value, list):
+        raise rejected(name, value, "a list of numbers")
+    return [check_float(f"{name}[{i}]", item, minimum, maximum) for i, item in enumerate(value)]
 
 
 def check_names(name: str, value: Any) -> list[str]:
     """A list of non-empty strings; a single string is a list of one."""
     if isinstance(value, str):
         value = [value]
-    if not isinstance(value, list | tuple):
+    value = listed(value)
+    if not isinstance(value, list):
         raise rejected(name, value, "a string or a list of strings")
     return [check_str(f"{name}[{i}]", item, empty=False) for i, item in enumerate(value)]

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import rejected
+from hugectr.data.given_arrays import given_array, given_floats
 from hugectr.data.group import checked_groups
-from hugectr.interop import to_numpy
 
 if TYPE_CHECKING:
     from hugectr.data.schema.schema import Schema
@@ -54,7 +54,7 @@ class MemoryDataset:
 
 def one_array_of_rows(name: str, value: Any, samples: int | None = None) -> npt.NDArray[np.float32]:
     """An array of any library as float32 of the host, (samples, columns)."""
-    array = np.ascontiguousarray(to_numpy(value), dtype=np.float32)
+    array = given_floats(f"from_arrays: {name}", value)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
@@ -67,9 +67,12 @@ def one_array_of_rows(name: str, value: Any, samples: int | None = None) -> npt.
 def _csr(name: str, value: Any, samples: int) -> Csr:
     where = f"from_arrays: sparse[{name!r}]"
     if isinstance(value, tuple):
-        keys, offsets = to_numpy(value[0]).ravel(), to_numpy(value[1]).ravel()
+        if len(value) != 2:
+            raise rejected(where, f"a tuple of {len(value)}", "a tuple (keys, row_offsets)")
+        keys = given_array(f"{where}: keys", value[0], "place").ravel()
+        offsets = given_array(f"{where}: row offsets", value[1], "place").ravel()
     else:
-        one_hot = to_numpy(value)
+        one_hot = given_array(where, value)
         if one_hot.ndim == 1:
             one_hot = one_hot[:, None]
         if one_hot.ndim != 2 or one_hot.shape[0] != samples:
@@ -148,6 +151,10 @@ def from_arrays(
     >>> data.samples
     2
     """
+    if not isinstance(sparse, Mapping):
+        raise rejected(
+            "from_arrays: sparse", sparse, "a dict of keys by sparse input, {} where there is none"
+        )
     labels = one_array_of_rows("label", label, None)
     samples = labels.shape[0]
     if samples == 0:
@@ -159,7 +166,7 @@ def from_arrays(
         one_array_of_rows("dense", dense, samples),
         {name: _csr(name, value, samples) for name, value in sparse.items()},
         None if weight is None else _weights(weight, samples),
-        None if group is None else checked_groups("from_arrays: group", to_numpy(group), samples),
+        None if group is None else checked_groups("from_arrays: group", group, samples),
     )
 
 

@@ -7,18 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hugectr.base.arguments import check_bool, check_int, check_str
+from hugectr.base.arguments import check_bool, check_int, check_str, listed
 from hugectr.base.errors import did_you_mean, rejected
 
 if TYPE_CHECKING:
     from hugectr._core import ArrowMapping, ShuffleSpec
 
 
-def _names(where: str, value: str | Sequence[str]) -> tuple[str, ...]:
+def _names(where: str, value: Any) -> tuple[str, ...]:
+    value = listed(value)
+    if not hasattr(value, "__iter__") or isinstance(value, bytes | bytearray):
+        raise rejected(where, value, "a name, or a list of names")
     names = (value,) if isinstance(value, str) else tuple(value)
-    for name in names:
-        check_str(where, name, empty=False)
-    return names
+    return tuple(check_str(where, name, empty=False) for name in names)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,11 @@ class Columns:
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", _names("Columns: label", self.label))
         object.__setattr__(self, "dense", _names("Columns: dense", self.dense))
-        sparse = {top: _names(f"Columns: sparse[{top!r}]", s) for top, s in self.sparse.items()}
+        given: Any = self.sparse
+        if not isinstance(given, Mapping):
+            allowed = "a dict of columns by sparse input, {} where there is none"
+            raise rejected("Columns: sparse", given, allowed)
+        sparse = {top: _names(f"Columns: sparse[{top!r}]", s) for top, s in given.items()}
         object.__setattr__(self, "sparse", sparse)
         object.__setattr__(self, "sequences", _names("Columns: sequences", self.sequences))
         slots = [name for names in sparse.values() for name in names]

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.data.given_arrays import given_array
 
 #: Numbers from 0 on that float32 tells apart.
 _MOST = 1 << 24
@@ -20,7 +21,7 @@ def checked_groups(where: str, value: object, samples: int) -> npt.NDArray[np.in
     InvalidArgument
         When they are no integers, or not one a sample.
     """
-    array = np.asarray(value)
+    array = given_array(where, value)
     if array.shape not in ((samples,), (samples, 1)) or array.dtype.kind not in "iub":
         raise InvalidArgument(
             f"{where}: found shape {array.shape} of {array.dtype}, allowed: an integer a sample, "

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.data.given_arrays import given_array, given_floats
 from hugectr.data.regular_file import open_regular
 
 HEADER_BYTES = 64
@@ -61,6 +62,7 @@ def _split_slots(slots: Any, n: int, i64: bool) -> list[tuple[npt.NDArray[Any], 
     """Keys (nnz,) in the file's dtype and row offsets (n + 1,) int64 of each slot, checked."""
     dtype = np.dtype("<i8" if i64 else "<u4")
     if isinstance(slots, np.ndarray):
+        slots = given_array("write_norm: slots", slots)
         if slots.ndim != 2 or len(slots) != n:
             raise ValueError(f"one-hot slots have shape {slots.shape}; allowed is ({n}, slot_num)")
         offsets = np.arange(n + 1, dtype=np.int64)
@@ -69,7 +71,11 @@ def _split_slots(slots: Any, n: int, i64: bool) -> list[tuple[npt.NDArray[Any], 
         pairs = list(slots)
     result = []
     for s, (keys, rows) in enumerate(pairs):
-        keys, rows = np.asarray(keys), np.asarray(rows).astype(np.int64, copy=False)
+        keys = given_array(f"write_norm: keys of slot {s}", keys, "place")
+        rows = given_array(f"write_norm: row offsets of slot {s}", rows, "place")
+        if rows.size and not np.issubdtype(rows.dtype, np.integer):
+            raise ValueError(f"slot {s}: row offsets have dtype {rows.dtype}; must be integers")
+        rows = rows.astype(np.int64, copy=False)
         if (
             rows.shape != (n + 1,)
             or rows[0] != 0
@@ -194,11 +200,11 @@ def write_norm(
         When shapes do not fit each other or a key does not fit its type.
     """
     framed = check_name(check) == "Sum"
-    label = np.asarray(label, dtype=np.float32)
+    label = given_floats("write_norm: label", label)
     label = label[:, None] if label.ndim == 1 else label
     n = len(label)
     dense = np.zeros((n, 0)) if dense is None else dense
-    dense = np.asarray(dense, dtype=np.float32)
+    dense = given_floats("write_norm: dense", dense)
     if label.ndim != 2 or dense.ndim != 2 or len(dense) != n:
         raise ValueError(
             f"label has shape {label.shape} and dense {dense.shape}; allowed are (n, label_dim) "

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import numbers
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hugectr.base.arguments import check_str
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.data.columns import Columns
+from hugectr.data.sound_columns import sound_table
 from hugectr.data.table_dataset import TableDataset
 
 
@@ -50,17 +53,19 @@ def from_arrow(
     ------
     InvalidArgument
         When a column is missing.
+    DataError
+        When a column is damaged, such as by offsets that lead out of it.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if not isinstance(table, pa.Table):
         raise rejected("from_arrow: table", type(table).__name__, "a pyarrow Table or RecordBatch")
-    columns = Columns(label, dense, sparse or {}, sequences)
+    columns = Columns(label, dense, {} if sparse is None else sparse, sequences)
     _check_unique("from_arrow", table, columns)
     for name in columns.all:
         if name not in table.column_names:
             raise rejected(f"from_arrow: column {name!r}", table.column_names, "a table with it")
-    return TableDataset(table, columns)
+    return TableDataset(sound_table("from_arrow", table, columns.all), columns)
 
 
 def _check_unique(where: str, table: pa.Table, columns: Columns) -> None:
@@ -125,10 +130,21 @@ def key_of(column: str, value: str | bytes | int) -> int:
     -------
     int
         From 0 to 2**63 - 1; the same on every machine and in every run.
+
+    Raises
+    ------
+    InvalidArgument
+        When the category is of another type, or an integer of more than 64 bits.
     """
-    if isinstance(value, str | bytes):
+    column = check_str("key_of: column", column)
+    if isinstance(value, str):
+        value = check_str("key_of: value", value).encode()
+    if isinstance(value, bytes):
         return int(_hash_strings(column, [value])[0])
-    return int(_hash_integers(column, np.array([value]))[0])
+    number: Any = value  # a type checker has seen to it that it is one
+    if not isinstance(number, numbers.Integral | np.bool_) or not -(2**63) <= int(number) < 2**64:
+        raise rejected("key_of: value", number, "text, bytes, or an integer of 64 bits")
+    return int(_hash_integers(column, np.array([int(number)]))[0])
 
 
 def _encode(name: str, values: pa.ChunkedArray | pa.Array, salt: str) -> pa.Array:
@@ -227,6 +243,8 @@ def from_frame(
     ------
     InvalidArgument
         When a column is missing or has a type that can not be what it is said to be.
+    DataError
+        When a column is damaged, such as by offsets that lead out of it.
 
     Examples
     --------
@@ -248,6 +266,7 @@ def from_frame(
     for column in columns.all:
         if column not in table.column_names:
             raise rejected(f"from_frame: column {column!r}", table.column_names, "a frame with it")
+    sound_table("from_frame", table, columns.all)
     arrays: dict[str, pa.Array | pa.ChunkedArray] = {}
     for column in (*columns.label, *columns.dense):
         values = table.column(column)

@@ -11,7 +11,7 @@ from pathlib import Path
 from hugectr import checkpoints
 from hugectr._core import Turn, unserialised
 from hugectr.base import log
-from hugectr.base.arguments import check_bool, check_int
+from hugectr.base.arguments import check_bool, check_int, check_path
 from hugectr.checkpoints import Base, TrainingState, step_folder
 from hugectr.checkpoints.manifest import AGAIN
 from hugectr.checkpoints.ownership import Writer, check_not_behind, check_owner
@@ -111,6 +111,7 @@ class Checkpoints:
 
         Whichever it is, what was published before is untouched.
         """
+        folder = Path(check_path("save: path", path))
         check_int("save: keep_last", keep_last, 0)
         check_bool("save: background", background)
         check_bool("save: delta", delta)
@@ -119,7 +120,7 @@ class Checkpoints:
             self._state.session.check_loss()
         self.wait_for_save()
         with self._turn:
-            return self._save(Path(path), keep_last, background, delta, allow_nonfinite)
+            return self._save(folder, keep_last, background, delta, allow_nonfinite)
 
     def _save(
         self, path: Path, keep_last: int, background: bool, delta: bool, allow_nonfinite: bool
@@ -278,9 +279,10 @@ class Checkpoints:
             When it is damaged, or does not fit. The model is as before; one with more than 256 MiB
             of rows, if some of them were replaced already, refuses everything but resume().
         """
+        folder = Path(check_path("resume: path", path))
         check_bool("resume: strict", strict)
         self.wait_for_save()
-        place, run, crc32 = from_root(self._state.group, lambda: _checkpoint_at(Path(path)))
+        place, run, crc32 = from_root(self._state.group, lambda: _checkpoint_at(folder))
         plan = checkpoints.give(self._state, place, strict)
         self._base = None
         self._state.keep_schema(plan.schema, place)
@@ -318,9 +320,10 @@ class Checkpoints:
         DataError, OutOfMemory
             As of ``resume``.
         """
+        folder = Path(check_path("load_weights: path", path))
         self.wait_for_save()
         place = from_root(
-            self._state.group, lambda: checkpoints.checkpoint_at(Path(path), "load_weights")
+            self._state.group, lambda: checkpoints.checkpoint_at(folder, "load_weights")
         )
         plan = checkpoints.give_weights(self._state, place)
         self._base = None

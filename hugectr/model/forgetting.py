@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.base.arguments import check_int
+from hugectr.base.arguments import check_int, check_str
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.row_keys import check_row_keys, check_row_slots
 from hugectr.checkpoints.rows import SCORES
@@ -99,8 +99,9 @@ class Forgetting:
             do.
         """
         names = self._state.table_names
+        table = check_str("Model.evict: table", table)
         if table not in names:
-            near = did_you_mean(str(table), names)
+            near = did_you_mean(table, names)
             raise rejected("Model.evict: table", table, f"one of {names}{near}")
         if (keys is None) == (where is None):
             raise InvalidArgument("Model.evict: give keys, or where: one of the two")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hugectr.base.arguments import check_names, listed
 from hugectr.base.errors import rejected
 from hugectr.model.graph import Graph
 
@@ -36,7 +37,10 @@ class Freezing:
         names = self._graph.table_names
         if given is None:
             return names
-        asked = [given] if isinstance(given, str) else list(given)
+        given = listed(given)
+        if not isinstance(given, str) and hasattr(given, "__iter__"):
+            given = list(given)
+        asked = check_names("embedding", given)
         for name in asked:
             if name not in names:
                 raise rejected("embedding", name, f"one of {names}")

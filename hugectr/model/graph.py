@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from hugectr import _core, processes
-from hugectr.base.arguments import check_names
+from hugectr.base.arguments import check_names, check_path
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.config.graph import read_graph, write_graph
 from hugectr.config.layers import ParsedLayers
@@ -373,7 +373,7 @@ class Graph:
         if self._session is not None:
             dense = [DenseLayer.from_spec(spec) for spec in self._session.network.layers()]
         write_graph(
-            graph_config_file,
+            check_path("Model.graph_to_json: file", graph_config_file),
             self.solver.model_name,
             self.input,
             self.reader_params,

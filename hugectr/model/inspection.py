@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hugectr import _core
-from hugectr.base.arguments import check_bool, check_enum, check_int
+from hugectr.base.arguments import check_bool, check_enum, check_int, check_str
 from hugectr.base.errors import did_you_mean, rejected
 from hugectr.model.graph import Graph
 from hugectr.model.job_stats import stats_of_job
@@ -42,7 +42,8 @@ class Inspection:
         are computed again, with the weights as they are now.
         """
         kind = check_enum("check_out_tensor: tensor_type", tensor_type, Tensor_t)
-        return value_of(self._graph.session.network, tensor_name, kind is Tensor_t.Train)
+        name = check_str("check_out_tensor: tensor_name", tensor_name)
+        return value_of(self._graph.session.network, name, kind is Tensor_t.Train)
 
     def table_stats(self, *, of_job: bool = False) -> list[dict[str, int]]:
         """What there is of each table on this process's devices, and what happened to its rows.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hugectr._core import TensorView
 from hugectr.base.arguments import check_bool, check_int, check_str
 from hugectr.base.errors import did_you_mean, rejected
+from hugectr.data.given_arrays import given_array, given_floats
 from hugectr.interop import TableRows, as_view, stream_handle, to_numpy
 from hugectr.model.graph import Graph
 from hugectr.spec.optimizer import states_of
@@ -218,7 +219,9 @@ class Memory:
         InvalidArgument
             When the number of values is not the model's.
         """
-        self._graph.session.network.set_dense_weights(to_numpy(values, stream=stream))
+        self._graph.session.network.set_dense_weights(
+            given_floats("Model.set_dense_weights: values", values, stream=stream)
+        )
 
     def table(self, embedding: str, *, device: int = 0, stream: Any = None) -> TableRows:
         """Show the trained rows of a table on one device.
@@ -269,16 +272,24 @@ class Memory:
             When the rows do not fit the table's budget or the device; nothing has changed then.
         """
         table = self._table("Model.set_table_rows", embedding)
-        slots = None if slot_ids is None else to_numpy(slot_ids, stream=stream)
-        rows = to_numpy(keys, stream=stream)
+        call = "Model.set_table_rows: "
+        slots = (
+            None if slot_ids is None else given_array(f"{call}slot_ids", slot_ids, stream=stream)
+        )
+        rows = given_array(f"{call}keys", keys, stream=stream)
         for name, array in (("keys", rows), ("slot_ids", slots)):
             if array is not None and array.dtype.kind not in "iu":
-                raise rejected(f"Model.set_table_rows: dtype of {name}", str(array.dtype), "an int")
-        values = to_numpy(vectors, stream=stream)
+                raise rejected(f"{call}dtype of {name}", str(array.dtype), "an int")
+            if array is not None and array.shape != (rows.size,):
+                raise rejected(f"{call}shape of {name}", array.shape, "(n,), one a row")
+        values = given_floats(f"{call}vectors", vectors, stream=stream)
+        if values.ndim != 2 or len(values) != len(rows):
+            allowed = f"(n, embedding_vec_size), a vector for each of {len(rows)} keys"
+            raise rejected(f"{call}shape of vectors", values.shape, allowed)
         finite = np.isfinite(values)
         if not finite.all():
             row = int(np.argwhere(~finite)[0, 0])
-            where = f"Model.set_table_rows: vectors: row {row}, of key {rows[row]}"
+            where = f"{call}vectors: row {row}, of key {rows[row]}"
             raise rejected(where, values[row].tolist(), "finite numbers")
         bag: BufferBag = {
             "keys": rows,
@@ -291,8 +302,9 @@ class Memory:
 
     def _table(self, where: str, embedding: str) -> SessionTable:
         names = self._graph.table_names
+        embedding = check_str(f"{where}: embedding", embedding)
         if embedding not in names:
-            near = did_you_mean(str(embedding), names)
+            near = did_you_mean(embedding, names)
             raise rejected(f"{where}: embedding", embedding, f"one of {names}{near}")
         return self._graph.session.table(names.index(embedding))
 

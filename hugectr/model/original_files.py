@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from hugectr.base import log
-from hugectr.base.arguments import check_int
+from hugectr.base.arguments import check_int, check_path
 from hugectr.checkpoints import original_load, original_save
 from hugectr.checkpoints.original_files import (
     TABLE_FILES,
@@ -41,13 +41,28 @@ class OriginalFiles:
         #: Files of optimizer states that came before the rows of their table, by its number.
         self._waiting: dict[int, str] = {}
 
-    def save_params_to_files(self, prefix: str, iter: int = 0) -> None:
+    def save_params_to_files(self, prefix: str | Path, iter: int = 0) -> None:
         """Write weights and optimizer states; ``CheckpointFiles`` has the file names.
 
+        Parameters
+        ----------
+        prefix : str or path
+            What the names of all files begin with, with their folder.
+        iter : int
+            The number in their names.
+
+        Raises
+        ------
+        InvalidArgument
+            When the prefix is no path.
+
+        Notes
+        -----
         With an embedding training cache the tables are written to its ``sparse_models`` too.
         """
+        begin = check_path("save_params_to_files: prefix", prefix)
         iteration = check_int("save_params_to_files: iter", iter, 0)
-        original_save.save_params(self._state, prefix, iteration, self._state.group)
+        original_save.save_params(self._state, begin, iteration, self._state.group)
         if self._saved_to:
             self.save_sparse_weights(self._saved_to)
 
@@ -64,6 +79,7 @@ class OriginalFiles:
 
     def load_dense_weights(self, dense_model_file: str | Path) -> None:
         """Load dense weights, and the running statistics of BatchNorm beside them."""
+        dense_model_file = check_path("load_dense_weights: file", dense_model_file)
         group = self._state.group
         # All is read before anything is changed.
         current = self._state.session.network.non_trainables()
@@ -109,6 +125,9 @@ class OriginalFiles:
 
     def load_dense_optimizer_states(self, dense_opt_states_file: str | Path) -> None:
         """Load the optimizer states of the dense weights."""
+        dense_opt_states_file = check_path(
+            "load_dense_optimizer_states: file", dense_opt_states_file
+        )
         count = self._state.session.network.dense_optimizer_states().size
         what = "dense optimizer states"
         self._state.session.network.set_dense_optimizer_states(

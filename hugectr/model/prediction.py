@@ -63,7 +63,7 @@ class Prediction:
         session, inputs = self._graph.session, self._graph.input
         assert inputs is not None, "a compiled model has an input"
         batch = batch_size_of("predict", batch_size, self._graph.solver.batchsize_eval)
-        check_str("predict: output", output)
+        output = check_str("predict: output", output)
         if self._predictor is None or self._predictor[0] != batch:
             self._predictor = None  # before the next one takes memory
             self._predictor = batch, _core.LivePredictor(session, batch)

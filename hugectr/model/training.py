@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hugectr import _core
 from hugectr.base import log
-from hugectr.base.arguments import check_bool, check_float, check_int, check_str
+from hugectr.base.arguments import check_bool, check_float, check_int, check_path, check_str
 from hugectr.base.errors import rejected
 from hugectr.base.no_effect import warn_no_effect
 from hugectr.model.exported import LastEvaluationBatch, append_values
@@ -102,6 +102,8 @@ class Training:
         A number a line; probabilities where the loss is of logits. In a job of several processes
         all of them make this call, and process 0 writes.
         """
+        prediction_file = check_path("export_predictions: prediction_file", prediction_file)
+        label_file = check_path("export_predictions: label_file", label_file)
         batch = LastEvaluationBatch(self._graph, self._graph.group)
         append_values(self._graph.group, prediction_file, batch.predictions())
         append_values(self._graph.group, label_file, batch.labels())
@@ -203,7 +205,13 @@ class Training:
         decay_power: float = 2.0,
         end_lr: float = 0.0,
     ) -> None:
-        """Start a new schedule."""
+        """Start a new schedule; arguments as of ``CreateSolver``."""
+        where = "reset_learning_rate_scheduler: "
         self._graph.session.reset_learning_rate_scheduler(
-            base_lr, warmup_steps, decay_start, decay_steps, decay_power, end_lr
+            check_float(where + "base_lr", base_lr, 0.0),
+            check_int(where + "warmup_steps", warmup_steps, 1),
+            check_int(where + "decay_start", decay_start, 0),
+            check_int(where + "decay_steps", decay_steps, 1),
+            check_float(where + "decay_power", decay_power, 1.0),
+            check_float(where + "end_lr", end_lr, 0.0),
         )

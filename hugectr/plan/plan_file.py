@@ -22,6 +22,8 @@ from hugectr.plan.table_load import EXCHANGES, KINDS
 
 #: Bytes of the largest plan that is read.
 _LARGEST = 64 << 20
+#: Devices of the largest job: a plan has numbers of each in memory, whatever its file has.
+_MOST_DEVICES = 1 << 16
 #: Fields of a plan and of its tables.
 _FIELDS = (
     "format", "version", "devices", "batchsize", "machine", "predicted_ms", "uniform_ms",
@@ -83,7 +85,9 @@ def plan_of_json(found: object, where: str) -> PlacementPlan:
     ]
     devices = sizes[0][1] if sizes else 0
     if "devices" in found:
-        devices = check_int(f"{where}: devices", found["devices"], 1)
+        devices = check_int(f"{where}: devices", found["devices"], 1, _MOST_DEVICES)
+    elif devices > _MOST_DEVICES:
+        raise rejected(sizes[0][0], f"{devices} numbers", f"one a device, {_MOST_DEVICES} at most")
     for name, size in sizes:
         if size != devices:
             allowed = f"one for each of {devices} devices, or no such field"
@@ -132,7 +136,7 @@ def _table(where: str, found: object) -> TablePlacement:
     return TablePlacement(
         check_str(f"{where}.name", found.get("name"), empty=False),
         kind,
-        None if device is None else check_int(f"{where}.device", device, 0),
+        None if device is None else check_int(f"{where}.device", device, 0, _MOST_DEVICES - 1),
         check_int(f"{where}.rows", found.get("rows", 0), 0),
         held("bytes"),
         _numbers(f"{where}.ms", found.get("ms")),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hugectr import _core, checkpoints
-from hugectr.base.arguments import check_choice, check_int
+from hugectr.base.arguments import check_choice, check_int, check_path, check_str
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.checkpoints.description import Description
 from hugectr.config.graph import read_graph
@@ -89,7 +89,8 @@ def load(
     check_choice("load: device", device, DEVICES)
     if batch_size is not None:
         check_int("load: batch_size", batch_size, 1)
-    saved = _core.read_description(os.fspath(path))
+    # The core reads paths as UTF-8.
+    saved = _core.read_description(check_str("load: path", check_path("load: path", path)))
     place = saved["path"]
     batch = batch_size or saved["batchsize_eval"] or BATCH
     if saved["model"]:

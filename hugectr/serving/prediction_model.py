@@ -160,7 +160,7 @@ class PredictionModel:
         reads zeros. Nothing is inserted.
         """
         batch = 0 if batch_size is None else check_int("predict: batch_size", batch_size, 1)
-        check_str("predict: output", output)
+        output = check_str("predict: output", output)
         return joined(
             self._predictor.predict(part.count, part.dense, part.sparse, output, batch)
             for part in samples_in_pieces("predict", data, self.input, self.schema, False)

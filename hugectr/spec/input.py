@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hugectr.base.arguments import check_bool, check_int, check_ints, check_str
+from hugectr.base.arguments import check_bool, check_int, check_ints, check_str, listed
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.keywords import named_keywords
 from hugectr.data.arrays import MemoryDataset
@@ -76,7 +76,8 @@ class DataReaderSparseParam:
         self.is_fixed_length = check_bool(where + "is_fixed_length", is_fixed_length)
         if nnz_per_slot is None:
             raise rejected(where + "nnz_per_slot", None, "an integer >= 1 or a list of them")
-        if isinstance(nnz_per_slot, Sequence):
+        nnz_per_slot = listed(nnz_per_slot)
+        if isinstance(nnz_per_slot, list):
             self.nnz_per_slot = check_ints(where + "nnz_per_slot", nnz_per_slot, 1, MOST_KEYS)
             if len(self.nnz_per_slot) != self.slot_num:
                 raise rejected(

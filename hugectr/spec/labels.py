@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from hugectr.base.arguments import check_float, check_int, check_ints, check_names, check_str
+from hugectr.base.arguments import check_floats, check_int, check_ints, check_names, check_str
 from hugectr.base.errors import rejected
 
 #: Columns of a label: int32.
@@ -43,7 +43,7 @@ def checked_labels(
         raise rejected(where + "label_dims", dims, allowed)
     if weights is None:
         weights = [1.0] * len(names)
-    checked = [check_float(where + "label_weights", weight, 0.0) for weight in weights]
+    checked = check_floats(where + "label_weights", weights, 0.0)
     if len(checked) != len(names):
         raise rejected(where + "label_weights", weights, f"{len(names)} numbers, one a label")
     return dims, names, checked

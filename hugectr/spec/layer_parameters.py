@@ -10,7 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hugectr._core import activations, losses
-from hugectr.base.arguments import check_bool, check_enum, check_float, check_int, check_ints
+from hugectr.base.arguments import (
+    check_bool,
+    check_enum,
+    check_float,
+    check_floats,
+    check_int,
+    check_ints,
+    listed,
+)
 from hugectr.base.catalogue import check_field
 from hugectr.base.errors import rejected
 from hugectr.spec.enums import (
@@ -70,13 +78,15 @@ def _word(name: str, json_path: tuple[str, ...], words: type[Enum]) -> LayerPara
 
 
 def _activations(name: str, value: Any) -> list[Activation_t]:
-    if not isinstance(value, list | tuple):
+    value = listed(value)
+    if not isinstance(value, list):
         raise rejected(name, value, "a list of Activation_t")
     return [check_enum(f"{name}[{i}]", item, Activation_t) for i, item in enumerate(value)]
 
 
 def _bools(name: str, value: Any) -> list[bool]:
-    if not isinstance(value, list | tuple):
+    value = listed(value)
+    if not isinstance(value, list):
         raise rejected(name, value, "a list of True and False")
     return [check_bool(f"{name}[{i}]", item) for i, item in enumerate(value)]
 
@@ -141,7 +151,8 @@ def _element_or_row(name: str, value: Any) -> int:
 
 def _ranges(name: str, value: Any) -> list[tuple[int, int]]:
     allowed = "a non-empty list of [begin, end) column pairs with begin < end"
-    if not isinstance(value, list | tuple) or not value:
+    value = listed(value)
+    if not isinstance(value, list) or not value:
         raise rejected(name, value, allowed)
     ranges = []
     for i, pair in enumerate(value):
@@ -186,9 +197,7 @@ def check_compute_config(name: str, value: Any) -> DenseLayerComputeConfig:
 
 
 def _weights(name: str, value: Any) -> list[float]:
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
-        raise rejected(name, value, "a list of numbers, one a label")
-    return [check_float(f"{name}[{i}]", item, 0.0) for i, item in enumerate(value)]
+    return check_floats(name, value, 0.0)
 
 
 _LOSS = (

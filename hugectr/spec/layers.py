@@ -10,7 +10,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from hugectr.base import log
-from hugectr.base.arguments import check_enum, check_float, check_ints, check_names
+from hugectr.base.arguments import (
+    check_bool,
+    check_enum,
+    check_float,
+    check_ints,
+    check_names,
+    listed,
+)
 from hugectr.base.catalogue import described
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.spec.enums import (
@@ -83,6 +90,13 @@ DEFAULTS: dict[str, Any] = {
     "biases": [],
     "compute_config": DenseLayerComputeConfig(),
 }
+
+
+def _differs(value: Any, default: Any) -> bool:
+    """Whether a value is another one than by default; arrays, which have no one answer, are."""
+    if hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0:
+        return True
+    return bool(value != default)
 
 
 class DenseLayer:
@@ -209,8 +223,8 @@ class DenseLayer:
     ) -> None:
         values = {name: value for name, value in locals().items() if name in DEFAULTS} | more
         for name, default in DEFAULTS.items():
-            if isinstance(default, list) and isinstance(values.get(name), tuple):
-                values[name] = list(values[name])
+            if isinstance(default, list):
+                values[name] = listed(values[name])
         for name in more:
             if name != "lambda" and name not in _FIELDS:
                 hint = did_you_mean(name, DEFAULTS)
@@ -224,7 +238,7 @@ class DenseLayer:
 
     def _checked(self, where: str, values: Mapping[str, Any]) -> dict[str, Any]:
         read = {parameter.name: parameter for parameter in LAYER_PARAMETERS[self.layer_type]}
-        given = {name for name, value in values.items() if value != DEFAULTS[name]}
+        given = {name for name, value in values.items() if _differs(value, DEFAULTS[name])}
         if given - set(read):
             names = ", ".join(sorted(given - set(read)))
             log.warning(f"{where}not read by this layer type: {names}")
@@ -232,19 +246,20 @@ class DenseLayer:
         if self.layer_type is Layer_t.Reshape:
             # Three forms share the type: the other forms' parameters are left out.
             unread = {"leading_dim", "time_step", "selected_slots", "shape"}
-            if values["selected"]:
+            selected = check_bool(f"{where}selected", values["selected"])
+            if selected:
                 unread.remove("selected_slots")
             elif values["shape"]:
                 unread.remove("shape")
             else:
                 unread -= {"leading_dim", "time_step"}
-            if values["selected"] and not values["selected_slots"]:
+            if selected and not values["selected_slots"]:
                 raise rejected(f"{where}selected_slots", [], "at least one slot with selected=True")
         if self.layer_type in LOSSES:
             # What is as if it had not been said is left out: so it is in older files.
             optional = {*_FIELDS, "loss_weight", "target_weight_vec"}
-            unread = {n for n in optional if values.get(n, DEFAULTS[n]) == DEFAULTS[n]}
-            if not values["use_regularizer"]:
+            unread = {n for n in optional if not _differs(values.get(n, DEFAULTS[n]), DEFAULTS[n])}
+            if not check_bool(f"{where}use_regularizer", values["use_regularizer"]):
                 unread |= {"regularizer_type", "lambda"}
         return {
             name: parameter.check(where + name, values.get(name, DEFAULTS[name]))
@@ -353,6 +368,7 @@ class GroupDenseLayer:
     ) -> None:
         check_enum("GroupDenseLayer: group_layer_type", group_layer_type, GroupLayer_t)
         check_enum("GroupDenseLayer: last_act_type", last_act_type, Activation_t)
+        bottom_name, bottom_name_list = listed(bottom_name), listed(bottom_name_list)
         if bottom_name and bottom_name_list:
             allowed = f"nothing, beside bottom_name={bottom_name!r}"
             raise rejected("GroupDenseLayer: bottom_name_list", bottom_name_list, allowed)

@@ -188,9 +188,7 @@ class DataReaderParams:
         check_bool(where + "float_label_dense", self.float_label_dense)
         check_bool(where + "replicated", self.replicated)
         checked("num_workers", check_int(where + "num_workers", self.num_workers, 1))
-        checked(
-            "slot_size_array", check_ints(where + "slot_size_array", list(self.slot_size_array), 0)
-        )
+        checked("slot_size_array", check_ints(where + "slot_size_array", self.slot_size_array, 0))
         if not isinstance(self.async_param, AsyncParam):
             raise rejected(where + "async_param", self.async_param, "a hugectr.AsyncParam")
         check_choice(where + "on_bad_data", self.on_bad_data, ("error", "skip"))

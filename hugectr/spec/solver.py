@@ -16,6 +16,7 @@ from hugectr.base.arguments import (
     check_float,
     check_int,
     check_str,
+    listed,
 )
 from hugectr.base.errors import rejected
 from hugectr.base.html_table import html_table
@@ -61,11 +62,12 @@ WITHOUT_EFFECT = {
 def check_vvgpu(name: str, value: Any) -> list[list[int]]:
     """A list of device ids per process, e.g. ``[[0, 1], [0, 1]]``; ids differ inside a process."""
     allowed = "a non-empty list of non-empty lists of device ids, e.g. [[0, 1]]"
-    if not isinstance(value, list | tuple) or not value:
+    value = listed(value)
+    if not isinstance(value, list) or not value:
         raise rejected(name, value, allowed)
     rows: list[list[int]] = []
-    for i, row in enumerate(value):
-        if not isinstance(row, list | tuple) or not row:
+    for i, row in enumerate(map(listed, value)):
+        if not isinstance(row, list) or not row:
             raise rejected(f"{name}[{i}]", row, allowed)
         ids = [check_int(f"{name}[{i}][{j}]", device, 0) for j, device in enumerate(row)]
         if len(set(ids)) != len(ids):

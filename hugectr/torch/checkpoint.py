@@ -21,6 +21,7 @@ from hugectr.checkpoints.merge import Link, links_of
 from hugectr.checkpoints.rows import EVERY_PROCESS, ModelRows
 from hugectr.processes.agreement import from_root, jointly
 from hugectr.torch.as_before import or_as_before
+from hugectr.torch.state_rows import checked_rows, field_of, optimizer_of, steps_of
 
 #: How a collection goes on from a checkpoint.
 _WAYS = "load() of a collection with the same kind of optimizer"
@@ -116,26 +117,31 @@ class Checkpoints:
         Raises
         ------
         InvalidArgument
-            When a table is missing or does not fit; nothing has changed then, on any process.
+            When a field or a table is missing or does not fit; nothing has changed then, on any
+            process.
         OutOfMemory
             When there is no room for its rows; likewise, but see ``load``.
         """
-        tables, theirs = state["tables"], state["optimizer"]
-        kind = {name: theirs.get(name) for name in self._optimizer}
-        same = kind == self._optimizer
+        checked: dict[str, Any] = {}
 
-        def check() -> None:
+        def check() -> tuple[dict[str, str], int]:
+            kind, steps = optimizer_of(state, self._optimizer), steps_of(state)
+            tables = field_of("state_dict", state, "tables")
             for config, table in zip(configs, self._engine.core.tables(), strict=True):
-                if config.name not in tables:
+                if not isinstance(tables, Mapping) or config.name not in tables:
+                    there = sorted(map(str, tables)) if isinstance(tables, Mapping) else tables
                     raise InvalidArgument(
-                        f"state_dict: no table {config.name!r}; it has {sorted(tables)}. Rows of "
+                        f"state_dict: no table {config.name!r}; it has {there!r:.200}. Rows of "
                         "one table: collection.rows(name).set_state("
                         "state_dict['_extra_state']['tables'][name])"
                     )
-                _check_rows(tables[config.name], config, table.parts(), states=same)
+                found, same = tables[config.name], kind == self._optimizer
+                checked[config.name] = checked_rows(found, config, table.parts(), states=same)
+            return kind, steps
 
         with self._engine.call("load_state_dict"):
-            jointly(self._engine.group, check)
+            kind, steps = jointly(self._engine.group, check)
+        same = kind == self._optimizer
         if not same:
             self._warn_of("state_dict", kind)
         with (
@@ -143,9 +149,8 @@ class Checkpoints:
             or_as_before(self._engine, range(len(configs))),
         ):
             for config in configs:
-                rows(config.name).replace(tables[config.name], states=same)
-            steps = state["steps"] if same else 0
-            jointly(self._engine.group, lambda: self._engine.core.set_steps(steps))
+                rows(config.name).replace(checked[config.name])
+            jointly(self._engine.group, lambda: self._engine.core.set_steps(steps if same else 0))
 
     def _found(self, path: Path) -> _Found:
         """What a checkpoint has for this collection."""
@@ -185,32 +190,6 @@ class Checkpoints:
         log.warning(
             f"{source}: states are of another kind of optimizer ({saved}) than the collection's "
             f"({own}); rows are taken, states and steps begin anew"
-        )
-
-
-def _check_rows(
-    rows: Mapping[str, Any], config: TableConfig, parts: Mapping[str, Any], *, states: bool
-) -> None:
-    """Whether a table can take these rows."""
-    count, dim = len(rows["keys"]), config.embedding_dim
-    vectors = tuple(rows["vectors"].shape)
-    if vectors[1:] != (dim,):
-        raise InvalidArgument(
-            f"table {config.name!r}: vectors have {vectors[-1]} numbers, its embedding_dim is {dim}"
-        )
-    found = {"vectors": vectors}
-    wanted: dict[str, tuple[int, ...]] = {"vectors": (count, dim)}
-    if states:
-        own = [shape for name, (_, shape) in parts.items() if name.startswith("state")]
-        found |= {f"state {i}": tuple(each.shape) for i, each in enumerate(rows["states"])}
-        wanted |= {f"state {i}": (count, *shape) for i, shape in enumerate(own)}
-        if "last_step" in parts:
-            wanted["last_step"] = (count,)
-        if rows.get("last_step") is not None:
-            found["last_step"] = tuple(rows["last_step"].shape)
-    if found != wanted:
-        raise InvalidArgument(
-            f"table {config.name!r}: the state_dict has {found} of {count} rows, must be {wanted}"
         )
 
 

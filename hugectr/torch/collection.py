@@ -24,6 +24,7 @@ from hugectr.torch.optimizer import CollectionOptimizer
 from hugectr.torch.outside_of_torch import check_optimizer
 from hugectr.torch.rows import Rows
 from hugectr.torch.sharing import make_engine
+from hugectr.torch.state_rows import way_of_rows
 from hugectr.torch.vectors import JaggedVectors
 
 #: What is said of a batch that another collection has looked up.
@@ -361,14 +362,11 @@ class Collection(Freezable):
 
     def set_extra_state(self, state: Any) -> None:
         """Take the rows of a ``state_dict()`` in place of those that are there."""
-        if not isinstance(state, dict) or state.get("hugectr_collection") != 1:
-            raise InvalidArgument("state_dict: its tables are not those of a hugectr collection")
-        if state.get("rows") == "elsewhere":
-            return
-        if "checkpoint" in state:
+        way = way_of_rows(state)
+        if way == "checkpoint":
             self.load(state["checkpoint"])
-            return
-        self._checkpoints.take(state, self.configs, self.rows)
+        elif way == "tables":
+            self._checkpoints.take(state, self.configs, self.rows)
 
     def extra_repr(self) -> str:
         """One line a table."""

@@ -102,7 +102,7 @@ def move(collection: Collection, device: torch.device, seed: int) -> None:
     try:
         engine.be_on(device, specs, seed)
         for index, (table, state) in enumerate(zip(collection.configs, states, strict=True)):
-            collection.rows(table.name).set_state(state)
+            collection.rows(table.name).move_in(state)
             engine.core.set_trainable(index, collection._trainable[index])
         engine.core.set_steps(steps)
     except BaseException:

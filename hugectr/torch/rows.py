@@ -15,6 +15,7 @@ from hugectr.processes.agreement import jointly, together
 from hugectr.torch.as_before import or_as_before
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
+from hugectr.torch.state_rows import checked_rows
 
 if TYPE_CHECKING:
     from hugectr._core_collection import CollectionTable
@@ -144,30 +145,37 @@ class Rows:
         Raises
         ------
         InvalidArgument
-            When it is not what ``state`` of such a table returns.
+            When it is not what ``state`` of such a table returns, or not of finite numbers.
         OutOfMemory
             When there is no room for the rows. Of either the table is as it was, unless its rows
             were more than could be copied (``hugectr.torch.as_before``).
         """
-        self._engine.release_ended()
-        with (
-            self._engine.call(f"a replacement of all rows of {self._config.name!r}"),
-            or_as_before(self._engine, [self._index]),
-        ):
-            self.replace(state, states=states)
+        self._set_state(state, states=states, finite=True)
 
-    def replace(self, state: dict[str, Any], *, states: bool) -> None:
-        """The same, in a call of the engine's, by who gives rows back where that fails."""
+    def move_in(self, state: dict[str, Any]) -> None:
+        """Replace all rows by those of the same table elsewhere, whatever their numbers are."""
+        self._set_state(state, states=True, finite=False)
+
+    def _set_state(self, state: dict[str, Any], *, states: bool, finite: bool) -> None:
+        self._engine.release_ended()
+
+        def check() -> dict[str, Any]:
+            parts = self._table.parts()
+            return checked_rows(state, self._config, parts, states=states, finite=finite)
+
+        name = f"a replacement of all rows of {self._config.name!r}"
+        with self._engine.call(name):
+            rows = jointly(self._engine.group, check)
+        with self._engine.call(name), or_as_before(self._engine, [self._index]):
+            self.replace(rows)
+
+    def replace(self, rows: dict[str, Any]) -> None:
+        """Replace all rows by those of ``checked_rows``, in a call of the engine's.
+
+        Who calls gives rows back where that fails.
+        """
 
         def replace() -> None:
-            rows = dict(state) if states else {name: state[name] for name in ("keys", "vectors")}
-            dim = self._config.embedding_dim
-            if tuple(rows["vectors"].shape[1:]) != (dim,):
-                raise InvalidArgument(
-                    f"table {self._config.name!r}: vectors have shape "
-                    f"{tuple(rows['vectors'].shape)}, its embedding_dim is {dim}"
-                )
-            rows["keys"] = _keys("set_state", rows["keys"])
             self._engine.end_batches()
             self._table.reset()
             self._load(rows)
@@ -184,20 +192,14 @@ class Rows:
                 f"({len(keys)}, {self._config.embedding_dim})"
             )
         last_step = rows.get("last_step")
-        for each in (*rows.get("states", ()), *([] if last_step is None else [last_step])):
-            if len(each) != len(keys):
-                raise InvalidArgument(
-                    f"table {self._config.name!r}: states of {len(each)} rows came with "
-                    f"{len(keys)} keys"
-                )
         own = self._engine.owners(self._index, keys) == self._engine.group.rank
         self._table.load(
             {
                 "keys": keys[own],
                 "slot_ids": None,
                 "vectors": vectors[own],
-                "states": [_host(each, np.float32)[own] for each in rows.get("states", ())],
-                "last_step": None if last_step is None else _host(last_step, np.int64)[own],
+                "states": [each[own] for each in rows.get("states", ())],
+                "last_step": None if last_step is None else last_step[own],
             }
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.base.arguments import check_choice, check_int
+from hugectr.base.arguments import check_bool, check_choice, check_int, check_path, check_str
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.row_keys import check_row_keys, check_row_slots
 from hugectr.processes.agreement import together
@@ -161,6 +161,7 @@ class EmbeddingVectors:
             When there is no such table or column, or a key or slot can not be one of the table.
         """
         index = self._index("embedding", table)
+        check_bool("embedding: found", found)
         where, rows = self._rows("embedding", index, keys, slots, column)
         vectors, there = self._lookup(index, where, rows)
         return (vectors, there) if found else vectors
@@ -257,15 +258,16 @@ class EmbeddingVectors:
             )
         if format is not None:
             check_choice("export_table: format", format, FORMATS)
-        target = Path(path)
+        target = Path(check_path("export_table: path", path))
         rows = TableSnapshot(self._table(index), table)
         write_rows(target, format or format_of(target), rows, self._names(index))
         return target
 
     def _index(self, call: str, table: str) -> int:
         names = [embedding.sparse_embedding_name for embedding in self._source.embeddings]
+        table = check_str(f"{call}: table", table)
         if table not in names:
-            near = did_you_mean(str(table), names)
+            near = did_you_mean(table, names)
             raise rejected(f"{call}: table", table, f"one of {names}{near}")
         return names.index(table)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hugectr.base.errors import DataError
 from hugectr.data.schema.values import bad_value
+from hugectr.data.sound_columns import sound_column
 
 
 def is_pandas(data: object) -> bool:
@@ -106,7 +107,10 @@ def from_pandas(frame: Any, names: Sequence[str]) -> pa.Table:
         if series.dtype == object:
             arrays.append(_array(name, series.to_numpy()))
         else:
-            arrays.append(_typed(name, series))
+            array = _typed(name, series)
+            # Types of pandas that are Arrow's may be of anybody's buffers.
+            of_arrow = not isinstance(series.dtype, np.dtype)
+            arrays.append(sound_column("the DataFrame", name, array) if of_arrow else array)
     return pa.table([*arrays], names=list(names))
 
 
@@ -140,7 +144,7 @@ def from_mapping(columns: Mapping[str, Any], names: Sequence[str]) -> pa.Table:
     for name in names:
         values = columns[name]
         if isinstance(values, pa.Array | pa.ChunkedArray):
-            arrays.append(values)
+            arrays.append(sound_column("the dict", name, values))
             continue
         if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
             raise DataError(f"column {name!r} is {values!r:.60}, not an array; make it [value]")

@@ -27,6 +27,7 @@ from hugectr.data.schema.text_files import (
     unpacked_name,
     with_columns,
 )
+from hugectr.data.sound_columns import sound_table
 
 _ALLOWED = (
     "a pandas or polars DataFrame, Arrow data (Table, RecordBatch, RecordBatchReader, Dataset, "
@@ -123,7 +124,10 @@ class Source:
 
 
 def _of_table(what: str, table: pa.Table) -> Source:
-    return Source(what, table.column_names, lambda names: iter([table.select(list(names))]))
+    def tables(names: Sequence[str]) -> Iterator[pa.Table]:
+        return iter([sound_table(what, table.select(list(names)))])
+
+    return Source(what, table.column_names, tables)
 
 
 def _of_pandas(frame: Any) -> Source:
@@ -159,7 +163,7 @@ def _of_reader(what: str, reader: pa.RecordBatchReader) -> Source:
         used = True
         try:
             for batch in reader:
-                yield pa.Table.from_batches([batch]).select(list(names))
+                yield sound_table(what, pa.Table.from_batches([batch]).select(list(names)))
         except (OSError, pa.ArrowException) as error:
             raise DataError(f"{what} can not be read: {error}") from error
 
@@ -170,7 +174,7 @@ def _of_dataset(dataset: Any) -> Source:
     def tables(names: Sequence[str]) -> Iterator[pa.Table]:
         try:
             for batch in dataset.to_batches(columns=list(names)):
-                yield pa.Table.from_batches([batch])
+                yield sound_table("the dataset", pa.Table.from_batches([batch]))
         except (OSError, pa.ArrowException) as error:
             raise DataError(f"the dataset can not be read: {error}") from error
 

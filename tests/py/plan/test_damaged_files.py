@@ -127,6 +127,28 @@ def test_text_that_is_neither(kind: Kind, file: Path, text: str) -> None:
     assert kind.refuses(file)
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"devices": 10**9}, "devices: found 1000000000, allowed: an integer from 1 to 65536"),
+        ({"devices": 10**12}, "devices: found 1000000000000"),
+        ({"tables": [{"name": "a", "kind": "one_device", "device": 10**9}]}, "device: found 10000"),
+        (
+            {"tables": [{"name": "a", "kind": "replicated", "bytes": [0] * 65537}]},
+            r"tables\[0\].bytes: found '65537 numbers'",
+        ),
+    ],
+)
+def test_a_small_file_is_no_large_plan(file: Path, changes: dict[str, Any], words: str) -> None:
+    """What is printed of a plan has numbers of each device."""
+    few = {"format": "hugectr placements", "version": 1, "tables": []}
+    file.write_text(json.dumps(few | changes))
+    with pytest.raises(InvalidArgument, match=words):
+        read_plan(file)
+    file.write_text(json.dumps(few | {"devices": 65536}))
+    assert len(str(read_plan(file))) > 0
+
+
 def test_what_has_no_end_or_can_not_be_read(kind: Kind, tmp_path: Path) -> None:
     file = tmp_path / "file.json"
     file.write_bytes(b"")
