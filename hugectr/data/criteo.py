@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from rich.progress import track
 
 from hugectr.base.arguments import check_choice, check_int
-from hugectr.base.errors import DataError, rejected
+from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.worker_processes import map_in_processes
 from hugectr.data.criteo_categories import CountTotal, Encoding, count
 from hugectr.data.criteo_files import InputFile
@@ -157,6 +157,8 @@ def convert(
         for name, total in totals.items():
             if total and _make_raw_file(folder / f"{name}.bin", total):
                 done.forget_written(name)
+    if format == "parquet":
+        _clear_sets(folder, parts, done)
     write = functools.partial(_write_part, settings, done, folder)
     run(write, list(zip(parts, first_rows, counted, strict=True)), "Writing")
     dropped = sum(found.dropped for found in counted)
@@ -228,6 +230,32 @@ def _make_raw_file(path: Path, rows: int) -> bool:
 def dense_features(lines: Lines) -> Any:
     """log(x + 1) of the integers, missing and negative ones as 0: (n, 13) float32."""
     return np.log1p(np.maximum(lines.integers, 0)).astype(np.float32)
+
+
+def _clear_sets(folder: Path, parts: list[Part], done: Progress) -> None:
+    """Remove what an earlier conversion left: readers take all Parquet files of a folder.
+
+    Raises
+    ------
+    InvalidArgument
+        When there are files that no conversion has written; nothing is removed then.
+    """
+    of_now = {
+        _part_path(folder, part.set_name, part.index, "parquet")
+        for part in parts
+        if done.is_written(part)
+    }
+    places = [folder / name for name in ("train", "eval")]
+    for place in places:
+        others = sorted(set(place.glob("*.parquet")) - set(place.glob("part-*.parquet")))
+        if others:
+            raise InvalidArgument(
+                f"criteo: {others[0]} is of no conversion, and would be read as part of the data "
+                f"in {place}: give another folder, or move it"
+            )
+    for place in places:
+        for old in {*place.glob("part-*.parquet"), *place.glob("_metadata.json")} - of_now:
+            old.unlink()
 
 
 def _write_part(

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hugectr
+from hugectr import InvalidArgument
 from hugectr.base import log
 from hugectr.data import criteo
 from hugectr.data.criteo import convert
@@ -144,6 +145,23 @@ def test_written_parts_that_are_gone_are_written_again(tmp_path, monkeypatch, fo
     (tmp_path / "out" / gone).unlink()
     made = convert([path], tmp_path / "out", **settings)
     assert_as_from_fresh(made, [path], tmp_path, format)
+
+
+def test_parquet_of_an_earlier_conversion_goes_and_that_of_others_stays(tmp_path):
+    inputs = (
+        write(tmp_path / "many", map(line, range(600))),
+        write(tmp_path / "few", map(line, range(40))),
+    )
+    settings = {"format": "parquet", "min_count": 1, "part_bytes": 1 << 14, "progress": False}
+    for name, rows in zip(inputs, (600, 40), strict=True):
+        made = convert([name], tmp_path / "out", processes=1, **settings)
+        assert made.rows == rows
+        assert pq.read_table(made.source).num_rows == rows
+    orders = tmp_path / "out" / "train" / "orders.parquet"
+    orders.write_bytes(b"precious")
+    with pytest.raises(InvalidArgument, match=r"orders.parquet is of no conversion.*another"):
+        convert([inputs[0]], tmp_path / "out", processes=1, **settings)
+    assert orders.read_bytes() == b"precious"
 
 
 def flip(whole):
