@@ -8,6 +8,7 @@ Every name of a block is a column of all its rows. Of objects whose names are da
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -18,6 +19,13 @@ _FREE = 1 << 23
 _PER_VALUE = 64
 _NAME = re.compile(rb'"([^"\\]*)"\s*:')
 _NAME_WITH_ESCAPES = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"\s*:', re.DOTALL)
+
+#: Bytes of lines that are looked at before all are, and those that are taken together.
+_SAMPLE_BYTES, _WINDOW_BYTES = 1 << 17, 1 << 12
+#: A block of so many rows is looked at as a whole. Of some hundred million cells of names that come
+#: once, five of these names are so among the lines that are looked at.
+_ROWS_OF_ALL = 20_000_000
+_random = random.SystemRandom()
 
 #: Names on the way to a value; None: an element of a list.
 _Path = tuple[str | None, ...]
@@ -93,12 +101,44 @@ def _counted(block: bytes) -> Cells:
     return counting.result()
 
 
+def _sample(block: bytes, rows: int) -> bytes:
+    """Lines from anywhere in a block: few, and more of short ones, of which more rows are hit."""
+    wanted = max(_SAMPLE_BYTES, len(block) * rows // _ROWS_OF_ALL)
+    if 2 * wanted >= len(block):
+        return block
+    windows = []
+    for _ in range(-(-wanted // _WINDOW_BYTES)):
+        at = block.find(b"\n", _random.randrange(len(block) - _WINDOW_BYTES)) + 1
+        windows.append(block[at : at + _WINDOW_BYTES])
+    return b"\n".join(windows)
+
+
+def _may_be_too_many(block: bytes) -> bool:
+    """Whether names that come once are among some of the lines, or very many names.
+
+    Looking at all of them takes longer than Arrow takes for the table.
+    """
+    rows = block.count(b"\n") + 1
+    sample = _sample(block, rows)
+    found = Counter(_names_of(sample))
+    if not found:
+        return False
+    values = found.total() * len(block) // len(sample)
+    return min(found.values()) == 1 or len(found) * rows > max(_FREE, _PER_VALUE * values)
+
+
+def _names_of(text: bytes) -> list[bytes]:
+    return (_NAME_WITH_ESCAPES if b"\\" in text else _NAME).findall(text)
+
+
 def too_many_cells(block: bytes) -> Cells | None:
     """The cells of a block of JSON lines, which is UTF-8, where they are too many; else None."""
+    if not _may_be_too_many(block):
+        return None
     objects, lines = block.count(b"{"), block.count(b"\n") + 1
     if objects * block.count(b":") <= _FREE:
         return None
-    names = (_NAME_WITH_ESCAPES if b"\\" in block else _NAME).findall(block)
+    names = _names_of(block)
     # An object in an object may have names of its own under each of the outer ones.
     most = len(set(names)) * (len(names) if objects > lines else objects)
     if most <= max(_FREE, _PER_VALUE * len(names)):
