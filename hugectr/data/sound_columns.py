@@ -64,7 +64,15 @@ def sound_table(what: str, table: pa.Table, names: Iterable[str] | None = None) 
     DataError
         As ``sound_column``.
     """
-    for name in dict.fromkeys(table.column_names if names is None else names):
+    if names is None:
+        names = table.column_names
+    try:
+        # All at once, for tables of few rows; which column it is, is found out afterwards.
+        table.select(list(dict.fromkeys(names))).validate(full=True)
+        return table
+    except (pa.ArrowException, KeyError):  # also of names that are there twice
+        pass
+    for name in dict.fromkeys(names):
         for place in table.schema.get_all_field_indices(name):
             sound_column(what, name, table.column(place))
     return table
