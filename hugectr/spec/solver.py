@@ -306,7 +306,8 @@ eval_intra_iteration_overlap, eval_inter_iteration_overlap, use_embedding_collec
         check_int(where + "num_iterations_statistics", self.num_iterations_statistics, 1)
         plan: object = self.plan
         if isinstance(plan, (str, Path)):
-            checked("plan", check_str(where + "plan", str(plan), empty=False))
+            path = str(plan)  # whether it can be that of a file read_plan says
+            checked("plan", path or check_str(where + "plan", path, empty=False))
         elif plan is not None and not isinstance(plan, PlacementPlan):
             allowed = "'auto', the path of a JSON file of a plan, or a plan (Model.plan)"
             raise rejected(where + "plan", plan, allowed)
