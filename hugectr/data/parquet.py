@@ -136,7 +136,7 @@ def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str
                     raise ValueError(
                         f"index {place!r} of {name!r} is no number of its own from 0 on"
                     )
-                if not isinstance(name, str) or not name:
+                if not isinstance(name, str) or not name or "\0" in name:
                     raise ValueError(f"col_name {name!r} is no name")
                 name.encode()  # half a surrogate pair is no name either
                 places.add(place)

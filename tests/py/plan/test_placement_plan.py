@@ -438,11 +438,9 @@ def test_plans_of_other_models_are_refused(tmp_path):
     far = replace(plan.tables[0], kind="one_device", device=5)
     with pytest.raises(hugectr.InvalidArgument, match="device 5, the job has 2"):
         make_model(tables, [[0, 1]], plan=replace(plan, tables=(far, *plan.tables[1:])))
-    for none in (tmp_path / "none.json", "x" * 5000):
+    for none in (tmp_path / "none.json", "x" * 5000, "\0"):
         with pytest.raises(hugectr.InvalidArgument, match="'auto', or a JSON file"):
             make_model(tables, [[0, 1]], plan=str(none))
-    with pytest.raises(hugectr.InvalidArgument, match=r"plan: .*without NUL"):
-        make_model(tables, [[0, 1]], plan="\0")
     for value in (plan.to_json(), 5, [plan]):
         with pytest.raises(hugectr.InvalidArgument, match="CreateSolver: plan: found"):
             hugectr.CreateSolver(plan=value)
