@@ -51,13 +51,19 @@ def given_array(
     if array.size and not _is_of_numbers(array.dtype):
         raise rejected(f"{name}: dtype", str(array.dtype), "numbers: integers, floats or bools")
     if isinstance(array, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(array)
-        if masked.any():
-            _refuse_missing(name, masked, unit)
+        refuse_masked(name, array, unit)
         array = array.data
     if array.dtype.kind == "O":
         _check_objects(name, array, unit)
     return array
+
+
+def refuse_masked(name: str, value: Any, unit: str = "row") -> None:
+    """An InvalidArgument for an array of NumPy's in which something is masked."""
+    if isinstance(value, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(value)
+        if masked.any():
+            _refuse_missing(name, masked, unit)
 
 
 def given_floats(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.data.given_arrays import refuse_masked
 from hugectr.data.schema.files_in_turn import FilesInTurn, rows_of_files
 from hugectr.data.schema.frames import is_pandas
 from hugectr.data.schema.infer import typed
@@ -234,6 +235,7 @@ def labels_of(
         values = column.to_numpy(zero_copy_only=False)
         _check_finite(where, values, features)
         return values, labels, features.without(labels)
+    refuse_masked(f"{where}: y", labels)
     name = getattr(labels, "name", None)
     values = _label_array(labels)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -314,6 +316,7 @@ def weights_of(where: str, weights: Any, rows: int) -> npt.NDArray[np.float32] |
     """Weights of samples as float32, (rows,); None where none are given."""
     if weights is None:
         return None
+    refuse_masked(f"{where}: sample_weight", weights)
     try:
         array = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -41,3 +41,15 @@ def test_the_file_of_several_is_named(tmp_path: Path) -> None:
     paths[1].write_text("x,y\n1,1.0\n2,0.0\n3,inf\n")
     with pytest.raises(hugectr.InvalidArgument, match=r"1\.csv'?: y contains infinity .row 2"):
         CTRClassifier(epochs=1).fit([str(path) for path in paths], "y")
+
+
+@pytest.mark.parametrize("kind", [CTRClassifier, CTRRegressor])
+def test_what_is_masked_is_no_label_and_no_weight(kind: Any) -> None:
+    masked = np.ma.masked_array(LABEL, np.arange(80) == 5)
+    with pytest.raises(hugectr.InvalidArgument, match=r"fit: y has 1 missing value .in row 5"):
+        kind(epochs=1).fit(FRAME, masked)
+    weights = np.ma.masked_array(np.ones(80), np.arange(80) % 40 == 7)
+    said = r"fit: sample_weight has 2 missing values .the first in row 7"
+    with pytest.raises(hugectr.InvalidArgument, match=said):
+        kind(epochs=1).fit(FRAME, LABEL, sample_weight=weights)
+    kind(epochs=1).fit(FRAME, np.ma.masked_array(LABEL), np.ma.masked_array(np.ones(80)))
