@@ -76,13 +76,14 @@ def lock(model, folder):
             over.wait()
 
     thread = threading.Thread(target=keep)
-    thread.start()
-    held.wait()
-    try:
+    try:  # the interrupt may come before the thread has the model
+        thread.start()
+        held.wait()
         model.train()
     finally:
         over.set()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
 
 
 def interrupt(seconds):
