@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from hugectr.base.errors import DataError
+from hugectr.base.printable import printable
 
 #: Arrow's message may have what stands in the column.
 _MOST_WORDS = 300
@@ -46,7 +47,7 @@ def sound_column(
         try:
             chunk.validate(full=not _is_of_a_day(chunk.type))
         except pa.ArrowException as error:
-            said = "".join(sign if sign.isprintable() else " " for sign in str(error))
+            said = printable(str(error))
             rows = f" from row {row} on" if len(chunks) > 1 else ""
             raise DataError(
                 f"{what}: column {name!r} of type {chunk.type!s:.80} is damaged{rows}: "

@@ -28,6 +28,8 @@ from hugectr.serving.prediction_model import PredictionModel
 
 #: Rows that are encoded and predicted together.
 _ROWS = 65_536
+#: What taking the parts of a damaged description ends in; numbers may be of any size there.
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
 
 class Fitted(ABC):
@@ -188,7 +190,7 @@ class Fitted(ABC):
             self = cls(**kept_parameters.taken(said, known))
             self.device = device
             self._take(said)
-            self.n_features_in_ = int(said["n_features"])
+            self.n_features_in_ = _columns(said["n_features"])
             if said["features"] is not None:
                 names = [str(name) for name in said["features"]]
                 self.feature_names_in_ = np.array(names, dtype=object)
@@ -199,7 +201,7 @@ class Fitted(ABC):
                 f"{file} can not be read: {error.strerror or error}; {cls.__name__}.load takes a "
                 f"folder that {cls.__name__}.save wrote{cls._instead(file.parent)}"
             ) from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except _DAMAGE as error:
             raise DataError(f"{file} is no description of a {cls.__name__}: {error!r}") from error
         check_kinds(Path(path))
         # Read as a model before anything is copied: that checks what is in the files too.
@@ -233,10 +235,16 @@ class Fitted(ABC):
             return
         try:
             type(self)()._take(self._learnt())
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except _DAMAGE as error:
             name = type(self).__name__
             raise DataError(f"state of a {name}: what fit learnt is damaged: {error!r}") from error
         kept = KeptFolder()
         from_bytes(files, kept.path)
         self._loaded = self._fitting("the state", load(kept.path, device=self.device))
         self._kept = kept
+
+
+def _columns(found: Any) -> int:
+    if type(found) is not int or found < 0:
+        raise ValueError(f"n_features: found {found!r:.80}, need a number of columns")
+    return found

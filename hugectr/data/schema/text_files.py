@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from hugectr.base.errors import DataError
+from hugectr.base.printable import printable
 from hugectr.data.regular_file import open_regular
 from hugectr.data.schema.json_cells import too_many_cells
 from hugectr.data.schema.json_depth import nests_deeper
@@ -86,7 +87,7 @@ _PACKED = {
 def _damaged(path: str, error: Exception) -> DataError:
     said = str(error)
     ways_out = "".join(way for words, way in _WAYS_OUT if words in said)
-    shown = "".join(sign if sign.isprintable() else " " for sign in said)  # nothing for a terminal
+    shown = printable(said)
     if len(shown) > _MOST_WORDS:
         shown = shown[: _MOST_WORDS - 3] + "..."
     return DataError(f"{path!r} can not be read: {shown}{ways_out}")

@@ -132,3 +132,20 @@ def test_what_is_damaged_is_refused(more: dict[str, Any], tmp_path: Path) -> Non
     description.write(file, {**said, **more})
     with pytest.raises(hugectr.DataError, match=r"classifier\.json"):
         CTRClassifier.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"n_features": bad} for bad in (float("inf"), float("nan"), 1.5, "2", -1, True)),
+        {"label": {"mean": 10**400, "scale": 1.0}},
+    ],
+    ids=repr,
+)
+def test_numbers_of_any_size_are_refused_by_file(more: dict[str, Any], tmp_path: Path) -> None:
+    CTRRegressor(**QUICK).fit(FRAME, A).save(tmp_path / "model")
+    file = tmp_path / "model" / CTRRegressor.DESCRIPTION
+    said = {k: v for k, v in json.loads(file.read_text()).items() if k != "crc32"}
+    file.write_text(json.dumps(said | more))
+    with pytest.raises(hugectr.DataError, match=r"regressor\.json is no description of a"):
+        CTRRegressor.load(tmp_path / "model")
