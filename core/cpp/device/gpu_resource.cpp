@@ -53,6 +53,15 @@ Stream& GPUResource::move_stream() {
   return *move_stream_;
 }
 
+OpContext GPUResource::arrive_context() { return {&arrive_stream(), pool_, nullptr, device_}; }
+
+Stream& GPUResource::arrive_stream() {
+  if (!arrive_stream_) {
+    arrive_stream_ = backend_.create_stream(device_, "arrive", StreamPriority::High);
+  }
+  return *arrive_stream_;
+}
+
 OpContext GPUResource::staying_context() { return {&staying_stream(), pool_, nullptr, device_}; }
 
 Stream& GPUResource::staying_stream() {
@@ -65,6 +74,7 @@ Stream& GPUResource::staying_stream() {
 std::vector<Stream*> GPUResource::streams() {
   std::vector<Stream*> all{memcpy_stream_.get(), plan_stream_.get()};
   if (move_stream_) all.push_back(move_stream_.get());  // behind the plans that it waits for
+  if (arrive_stream_) all.push_back(arrive_stream_.get());
   if (staying_stream_) all.push_back(staying_stream_.get());
   all.insert(all.end(), {exchange_stream_.get(), compute_stream_.get()});
   return all;

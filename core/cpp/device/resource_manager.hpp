@@ -56,6 +56,9 @@ class HCTR_API GPUResource {
   /// Where rows of tiers travel while plans that come later are made. Made when first asked for, by
   /// one thread.
   Stream& move_stream();
+  /// Where rows come to the device while others leave it by the move stream. Made when first asked
+  /// for, by one thread.
+  Stream& arrive_stream();
   /// For rows that stay on the device while others travel on another stream. Made when first asked
   /// for, by one thread.
   Stream& staying_stream();
@@ -75,6 +78,7 @@ class HCTR_API GPUResource {
   OpContext exchange_context();
   /// Without a communicator.
   OpContext move_context();
+  OpContext arrive_context();
   OpContext staying_context();
   /// Makes pending and later collectives of the device throw CommError(reason): those of all
   /// processes (abort) or of this one (leave).
@@ -96,7 +100,7 @@ class HCTR_API GPUResource {
   ThreadPool* pool_;
   bool tf32_ = false, algorithm_search_ = false;
   std::unique_ptr<Stream> compute_stream_, memcpy_stream_, plan_stream_, exchange_stream_,
-      move_stream_, staying_stream_;
+      move_stream_, arrive_stream_, staying_stream_;
   std::unique_ptr<StagingPieces> staging_pieces_;
 };
 

@@ -32,11 +32,9 @@ struct EndState {
 
 /// Streams of a device whose ops are timed, and their names.
 std::vector<std::pair<Stream*, const char*>> timed_streams(GPUResource& gpu) {
-  return {{&gpu.compute_stream(), "compute"},
-          {&gpu.plan_stream(), "plan"},
-          {&gpu.move_stream(), "move"},
-          {&gpu.exchange_stream(), "exchange"},
-          {&gpu.staying_stream(), "staying"}};
+  return {{&gpu.compute_stream(), "compute"},   {&gpu.plan_stream(), "plan"},
+          {&gpu.move_stream(), "move"},         {&gpu.arrive_stream(), "arrive"},
+          {&gpu.exchange_stream(), "exchange"}, {&gpu.staying_stream(), "staying"}};
 }
 
 }  // namespace

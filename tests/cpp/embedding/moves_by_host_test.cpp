@@ -85,10 +85,15 @@ struct Moved {
   }
 };
 
-TEST(MovesByHost, LeaveRowsWhereTheOpDoes) {
+/// By so many pieces at a time.
+class MovesByHostInTurns : public testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Pieces, MovesByHostInTurns,
+                         testing::Values(1, 2, MovesByHost::kMostPieces));
+
+TEST_P(MovesByHostInTurns, LeaveRowsWhereTheOpDoes) {
   const auto resources = ResourceManager::create({{0}}, 1);
   GPUResource& gpu = resources->get_local_gpu(0);
-  MovesByHost moves(gpu);
+  MovesByHost moves(gpu, GetParam());
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
@@ -129,7 +134,7 @@ TEST(MovesByHost, TakeNoRowsThatAreLongerThanAPiece) {
         make_ref(static_cast<float*>(nullptr), {1, width}, resources->get_local_gpu(0).device()));
     return std::vector<MoveRows>{op};
   };
-  const std::size_t most = MovesByHost::kPieceBytes / sizeof(float);
+  const std::size_t most = RowPiece::kBytes / sizeof(float);
   EXPECT_TRUE(MovesByHost::takes(op_of(most)));
   EXPECT_FALSE(MovesByHost::takes(op_of(most + 1)));
 }

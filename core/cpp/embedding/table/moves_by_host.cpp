@@ -2,6 +2,7 @@
 #include "core/cpp/embedding/table/moves_by_host.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -16,37 +17,15 @@
 namespace hugectr {
 namespace {
 
-constexpr std::size_t kAligned = 256;                          // stretches of a piece
+const std::string kOwner = "rows that the host moves";
 constexpr std::size_t kBytesOfThread = std::size_t{64} << 10;  // of a thread at a time
 constexpr int kTurnsAwake = 2000;                              // before others are let work
 
-std::size_t entries_of(std::span<const MoveRows> moves) {
-  std::size_t entries = 0;
-  for (const MoveRows& op : moves) entries += static_cast<std::size_t>(op.count);
-  return entries;
-}
-
-std::size_t row_bytes_of(const TensorRef& rows) { return rows.row_size() * size_of(rows.dtype); }
-
-std::uint32_t* list_of(const TensorBag2& list) {
-  return static_cast<std::uint32_t*>(list.get_ptr());
-}
-
 TensorRef part_of(const TensorBag2& list, std::size_t first, std::size_t count) {
   TensorRef ref = list.ref();
-  ref.data = list_of(list) + first;
+  ref.data = static_cast<std::uint32_t*>(list.get_ptr()) + first;
   ref.shape = {count};
   return ref;
-}
-
-bool any_row(const std::uint32_t* rows, std::size_t count) {
-  return std::any_of(rows, rows + count, [](std::uint32_t row) { return row != kNoRow; });
-}
-
-/// Bytes of a piece, up to the end of its last stretch.
-std::size_t used_bytes(const auto& piece) {
-  const auto& last = piece.back();
-  return last.offset + last.count * last.row_bytes;
 }
 
 /// Until done() holds: for what takes less time than falling asleep.
@@ -76,175 +55,199 @@ struct Homes {
 
 }  // namespace
 
-bool MovesByHost::takes(std::span<const MoveRows> moves) {
-  return std::ranges::all_of(moves, [](const MoveRows& op) {
-    return std::ranges::all_of(
-        op.cache, [](const TensorRef& cache) { return row_bytes_of(cache) <= kPieceBytes; });
-  });
-}
+/// How far a move has come: which pieces the threads may work on, and which they have done.
+class MovesByHost::Progress {
+ public:
+  explicit Progress(std::vector<RowPiece> all)
+      : pieces(std::move(all)), left_(std::make_unique<std::atomic<int>[]>(pieces.size())) {
+    for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+      for (const RowStretch& stretch : pieces[piece].stretches) {
+        const std::size_t rows = std::max<std::size_t>(kBytesOfThread / stretch.row_bytes, 1);
+        for (std::size_t begin = 0; begin < stretch.count; begin += rows) {
+          shares_.push_back({piece, &stretch, begin, std::min(begin + rows, stretch.count)});
+          ++left_[piece];
+        }
+      }
+    }
+  }
 
-MovesByHost::MovesByHost(GPUResource& gpu) : gpu_(gpu) {}
+  const std::vector<RowPiece> pieces;
+
+  /// What each thread does, until no share is left.
+  void work(const MovesByHost& moves) {
+    for (;;) {
+      const std::size_t mine = next_.fetch_add(1, std::memory_order_relaxed);
+      if (mine >= shares_.size()) return;
+      const Share& share = shares_[mine];
+      wait_awake([&] { return ready_.load(std::memory_order_acquire) > share.piece || ended_; });
+      if (ended_) return;
+      moves.exchange(*share.stretch, share.piece, share.begin, share.end);
+      left_[share.piece].fetch_sub(1, std::memory_order_release);
+    }
+  }
+  void make_ready(std::size_t piece) { ready_.store(piece + 1, std::memory_order_release); }
+  /// False: it never will be.
+  bool wait_until_done(std::size_t piece) const {
+    wait_awake([&] { return left_[piece].load(std::memory_order_acquire) == 0 || ended_; });
+    return !ended_;
+  }
+  /// Something went wrong: nobody waits.
+  void end() { ended_ = true; }
+
+ private:
+  /// What one thread does at a time: some rows of a stretch.
+  struct Share {
+    std::size_t piece;
+    const RowStretch* stretch;
+    std::size_t begin, end;
+  };
+  std::vector<Share> shares_;                 ///< by piece
+  std::unique_ptr<std::atomic<int>[]> left_;  ///< shares of each piece that are not done
+  std::atomic<std::size_t> next_{0};          ///< share that nobody has begun
+  std::atomic<std::size_t> ready_{0};         ///< pieces that threads may work on
+  std::atomic<bool> ended_{false};
+};
+
+MovesByHost::MovesByHost(GPUResource& gpu, std::size_t most_pieces)
+    : gpu_(gpu), most_pieces_(most_pieces) {}
 
 MovesByHost::~MovesByHost() {
-  for (const auto& events : copied_) {
-    for (const auto& event : events) {
-      try {
-        if (event) event->synchronize();
-      } catch (const std::exception&) {  // a device that has failed copies no more
-      }
+  if (!listed_) return;
+  for (Stream* const stream : {&gpu_.move_stream(), &gpu_.arrive_stream()}) {
+    try {
+      stream->record(*listed_);
+      listed_->synchronize();
+    } catch (const std::exception&) {  // a device that has failed copies no more
     }
   }
 }
 
 void MovesByHost::make_room(std::span<const MoveRows> moves) {
-  constexpr auto kNumbers = TensorScalarType::UInt32;
-  const std::string owner = "rows that the host moves";
-  if (!copied_[kIn][0]) {
-    const auto device = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
-    const auto host = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.staging_resource()));
-    std::array<TensorBag2, kWays> on_device, on_host;
-    for (const Way way : {kOut, kIn}) {
-      on_device[way] = device->reserve({kInTurn * kPieceBytes}, TensorScalarType::UInt8, "pieces");
-      on_host[way] = host->reserve({kInTurn * kPieceBytes}, TensorScalarType::UInt8, "pieces");
-    }
-    device->allocate();
-    host->allocate();
-    for (const TensorBag2& pieces : on_device) {  // stretches do not fill them
-      gpu_.move_stream().fill_zero(pieces.get_ptr(), pieces.get_size_in_bytes());
-    }
+  if (!listed_) {
     loop_.begin([] {});  // now, when a thread that can not be started harms nobody
     loop_.wait();
-    on_device_ = std::move(on_device);
-    on_host_ = std::move(on_host);
-    for (auto& events : copied_) {
-      for (auto& event : events) event = gpu_.create_event();
-    }
+    gpu_.arrive_stream();
+    arrived_ = gpu_.create_event();
+    listed_ = gpu_.create_event();
   }
-  const std::size_t needed = entries_of(moves);
-  if (needed <= listed_) return;
-  const std::size_t room = needed + needed / 4;
-  const auto device = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.memory_resource()));
-  const auto host = DeviceBuffer2::create(owner, DeviceAllocator(gpu_.staging_resource()));
-  TensorBag2 from_there = device->reserve({room}, kNumbers, "places that rows leave");
-  TensorBag2 to_there = device->reserve({room}, kNumbers, "places that they come to");
-  Lists lists;
-  for (TensorBag2* list : {&lists.leaving, &lists.coming, &lists.from, &lists.to}) {
-    *list = host->reserve({room}, kNumbers, "numbers");
+  const std::size_t pieces = bytes_of(moves) / RowPiece::kBytes + 1;
+  if (pieces > pieces_ && pieces_ < most_pieces_) {
+    make_pieces(std::min(pieces + pieces / 4, most_pieces_));
+  }
+  const std::size_t entries = entries_of(moves);
+  if (entries > listed_entries_) make_lists(entries + entries / 4);
+}
+
+void MovesByHost::make_pieces(std::size_t pieces) {
+  const auto device = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.memory_resource()));
+  const auto host = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.staging_resource()));
+  std::array<TensorBag2, kWays> on_device, on_host;
+  for (const Way way : {kOut, kIn}) {
+    const std::vector<std::size_t> shape{pieces * RowPiece::kBytes};
+    on_device[way] = device->reserve(shape, TensorScalarType::UInt8, "pieces");
+    on_host[way] = host->reserve(shape, TensorScalarType::UInt8, "pieces");
   }
   device->allocate();
   host->allocate();
-  gpu_.move_stream().synchronize();  // it reads the old ones
+  std::vector<std::unique_ptr<Event>> left(pieces);
+  for (std::unique_ptr<Event>& event : left) event = gpu_.create_event();
+  gpu_.move_stream().synchronize();            // it uses the old ones, and waits for what arrives
+  for (const TensorBag2& bytes : on_device) {  // stretches do not fill them
+    gpu_.move_stream().fill_zero(bytes.get_ptr(), bytes.get_size_in_bytes());
+  }
+  on_device_ = std::move(on_device);
+  on_host_ = std::move(on_host);
+  left_ = std::move(left);
+  pieces_ = pieces;
+}
+
+void MovesByHost::make_lists(std::size_t entries) {
+  constexpr auto kNumbers = TensorScalarType::UInt32;
+  const auto device = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.memory_resource()));
+  const auto host = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.staging_resource()));
+  TensorBag2 from_there = device->reserve({entries}, kNumbers, "places that rows leave");
+  TensorBag2 to_there = device->reserve({entries}, kNumbers, "places that they come to");
+  RowLists lists;
+  for (TensorBag2* list : {&lists.leaving, &lists.coming, &lists.from, &lists.to}) {
+    *list = host->reserve({entries}, kNumbers, "numbers");
+  }
+  device->allocate();
+  host->allocate();
+  gpu_.move_stream().synchronize();  // it reads the old ones, and waits for what arrives
   lists_ = std::move(lists);
   from_there_ = std::move(from_there);
   to_there_ = std::move(to_there);
-  listed_ = room;
+  listed_entries_ = entries;
 }
 
 void MovesByHost::read_lists(const OpContext& moving, std::span<const MoveRows> moves) {
-  std::uint32_t *const leaving = list_of(lists_.leaving), *const coming = list_of(lists_.coming);
-  std::uint32_t *const from = list_of(lists_.from), *const to = list_of(lists_.to);
-  std::size_t end = 0;
-  for (const MoveRows& op : moves) {
-    const std::size_t n = static_cast<std::size_t>(op.count), bytes = n * sizeof(std::uint32_t);
-    moving.stream->copy(to + end, op.places.data, bytes);
-    if (!op.leaving.empty()) moving.stream->copy(leaving + end, op.leaving.data, bytes);
-    if (!op.coming.empty()) moving.stream->copy(coming + end, op.coming.data, bytes);
-    end += n;
-  }
-  moving.stream->synchronize();  // and homes are as the moves before have left them
   std::size_t first = 0;
   for (const MoveRows& op : moves) {
-    const std::size_t behind = first + static_cast<std::size_t>(op.count);
-    if (op.leaving.empty()) std::fill(leaving + first, leaving + behind, kNoRow);
-    if (op.coming.empty()) std::fill(coming + first, coming + behind, kNoRow);
-    const auto left = std::find_if(leaving + first, leaving + behind,
-                                   [](std::uint32_t row) { return row != kNoRow; });
-    const std::uint32_t any = left == leaving + behind ? 0 : to[left - leaving];
-    for (std::size_t i = first; i < behind; ++i) {
-      from[i] = leaving[i] == kNoRow ? any : to[i];
-      if (coming[i] == kNoRow) to[i] = kNoRow;
-    }
-    first = behind;
+    const auto n = static_cast<std::size_t>(op.count);
+    const auto read = [&](const TensorBag2& here, const TensorRef& list) {
+      if (list.empty()) return;
+      const TensorRef part = part_of(here, first, n);
+      moving.stream->copy(part.data, list.data, part.size_in_bytes());
+    };
+    read(lists_.to, op.places);
+    read(lists_.leaving, op.leaving);
+    read(lists_.coming, op.coming);
+    first += n;
   }
-  moving.stream->copy(from_there_.get_ptr(), from, end * sizeof(std::uint32_t));
-  moving.stream->copy(to_there_.get_ptr(), to, end * sizeof(std::uint32_t));
+  moving.stream->synchronize();  // and homes are as the moves before have left them
+  lists_.complete(moves);
+  const std::size_t bytes = first * sizeof(std::uint32_t);
+  moving.stream->copy(from_there_.get_ptr(), lists_.from.get_ptr(), bytes);
+  moving.stream->copy(to_there_.get_ptr(), lists_.to.get_ptr(), bytes);
 }
 
-std::vector<MovesByHost::Piece> MovesByHost::pieces_of(std::span<const MoveRows> moves) const {
-  std::vector<Piece> pieces(1);
-  std::size_t used = 0, first = 0;
-  for (const MoveRows& op : moves) {
-    const std::size_t behind = first + static_cast<std::size_t>(op.count);
-    for (std::size_t a = 0; a < op.cache.size(); ++a) {
-      const std::size_t row_bytes = row_bytes_of(op.cache[a]);
-      for (std::size_t begin = first; begin < behind;) {
-        const std::size_t fit = used < kPieceBytes ? (kPieceBytes - used) / row_bytes : 0;
-        if (fit == 0) {
-          pieces.emplace_back();
-          used = 0;
-          continue;
-        }
-        const std::size_t count = std::min(behind - begin, fit);
-        const std::uint32_t* const leaving = list_of(lists_.leaving) + begin;
-        const std::uint32_t* const coming = list_of(lists_.coming) + begin;
-        pieces.back().push_back({.cache = &op.cache[a],
-                                 .home = &op.home[a],
-                                 .leaving = any_row(leaving, count) ? leaving : nullptr,
-                                 .coming = any_row(coming, count) ? coming : nullptr,
-                                 .from = part_of(from_there_, begin, count),
-                                 .to = part_of(to_there_, begin, count),
-                                 .count = count,
-                                 .offset = used,
-                                 .row_bytes = row_bytes});
-        used += (count * row_bytes + kAligned - 1) / kAligned * kAligned;
-        begin += count;
-      }
-    }
-    first = behind;
-  }
-  return pieces;
+char* MovesByHost::on_host(Way way, std::size_t piece) const {
+  return static_cast<char*>(on_host_[way].get_ptr()) + piece % pieces_ * RowPiece::kBytes;
 }
 
-char* MovesByHost::on_host(Way way, std::size_t number) const {
-  return static_cast<char*>(on_host_[way].get_ptr()) + number % kInTurn * kPieceBytes;
+char* MovesByHost::on_device(Way way, std::size_t piece) const {
+  return static_cast<char*>(on_device_[way].get_ptr()) + piece % pieces_ * RowPiece::kBytes;
 }
 
-char* MovesByHost::on_device(Way way, std::size_t number) const {
-  return static_cast<char*>(on_device_[way].get_ptr()) + number % kInTurn * kPieceBytes;
-}
-
-TensorRef MovesByHost::values(const Stretch& stretch, Way way, std::size_t number) const {
+TensorRef MovesByHost::values(const RowStretch& stretch, Way way, std::size_t piece) const {
   TensorRef values = *stretch.cache;
-  values.data = on_device(way, number) + stretch.offset;
+  values.data = on_device(way, piece) + stretch.offset;
   values.shape[0] = stretch.count;
   return values;
 }
 
-/// Gathers what leaves and copies it to the host.
-void MovesByHost::send(const OpContext& moving, const Piece& piece, std::size_t number) {
+/// Gathers what leaves in pieces first .. end - 1 and copies it to the host.
+void MovesByHost::send(const OpContext& moving, const std::vector<RowPiece>& all, std::size_t first,
+                       std::size_t end) {
   std::vector<GatherRows> gathers;
-  for (const Stretch& each : piece) {
-    if (!each.leaving) continue;
-    gathers.push_back(
-        {.rows = each.from, .source = *each.cache, .values = values(each, kOut, number)});
+  for (std::size_t piece = first; piece < end; ++piece) {
+    for (const RowStretch& each : all[piece].stretches) {
+      if (!each.leaving) continue;
+      gathers.push_back({.rows = part_of(from_there_, each.first, each.count),
+                         .source = *each.cache,
+                         .values = values(each, kOut, piece)});
+    }
   }
-  if (gathers.empty()) return;
   run_several(moving, std::move(gathers));
-  moving.stream->copy(on_host(kOut, number), on_device(kOut, number), used_bytes(piece));
-  moving.stream->record(copied(kOut, number));
+  for (std::size_t piece = first; piece < end; ++piece) {
+    if (all[piece].leaves) {
+      moving.stream->copy(on_host(kOut, piece), on_device(kOut, piece), all[piece].used_bytes());
+    }
+    moving.stream->record(*left_[piece % pieces_]);
+  }
 }
 
 /// Copies what comes to staging memory, and what leaves from there, a row after the other: most
 /// that leave go where one comes from, and that place is in the thread's cache then.
-void MovesByHost::exchange(const Share& share) const {
-  const Stretch& stretch = *share.stretch;
+void MovesByHost::exchange(const RowStretch& stretch, std::size_t piece, std::size_t begin,
+                           std::size_t end) const {
   const std::size_t bytes = stretch.row_bytes;
   const Homes coming{static_cast<char*>(stretch.home->data), stretch.coming, bytes};
   const Homes leaving{static_cast<char*>(stretch.home->data), stretch.leaving, bytes};
-  char* const in = on_host(kIn, share.piece) + stretch.offset;
-  const char* const out = on_host(kOut, share.piece) + stretch.offset;
-  for (std::size_t i = share.begin; i < share.end; ++i) {
-    if (i + kRowsAhead < share.end) {
+  char* const in = on_host(kIn, piece) + stretch.offset;
+  const char* const out = on_host(kOut, piece) + stretch.offset;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (i + kRowsAhead < end) {
       coming.fetch(i + kRowsAhead);
       leaving.fetch(i + kRowsAhead);
     }
@@ -253,80 +256,53 @@ void MovesByHost::exchange(const Share& share) const {
   }
 }
 
-/// Copies what has been fetched to the device and puts it where it belongs.
-void MovesByHost::place(const OpContext& moving, const Piece& piece, std::size_t number) {
+/// Puts what has come with pieces first .. end - 1 where it belongs.
+void MovesByHost::place(const OpContext& arriving, const std::vector<RowPiece>& all,
+                        std::size_t first, std::size_t end) const {
   std::vector<ScatterRows> scatters;
-  for (const Stretch& each : piece) {
-    if (!each.coming) continue;
-    scatters.push_back(
-        {.rows = each.to, .values = values(each, kIn, number), .target = *each.cache});
-  }
-  if (scatters.empty()) return;
-  moving.stream->copy(on_device(kIn, number), on_host(kIn, number), used_bytes(piece));
-  moving.stream->record(copied(kIn, number));
-  run_several(moving, std::move(scatters));
-}
-
-MovesByHost::Progress::Progress(std::vector<Piece> all)
-    : pieces(std::move(all)), left(std::make_unique<std::atomic<int>[]>(pieces.size())) {
-  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
-    for (const Stretch& stretch : pieces[piece]) {
-      const std::size_t rows = std::max<std::size_t>(kBytesOfThread / stretch.row_bytes, 1);
-      for (std::size_t begin = 0; begin < stretch.count; begin += rows) {
-        shares.push_back({piece, &stretch, begin, std::min(begin + rows, stretch.count)});
-        ++left[piece];
-      }
+  for (std::size_t piece = first; piece < end; ++piece) {
+    for (const RowStretch& each : all[piece].stretches) {
+      if (!each.coming) continue;
+      scatters.push_back({.rows = part_of(to_there_, each.first, each.count),
+                          .values = values(each, kIn, piece),
+                          .target = *each.cache});
     }
   }
-}
-
-/// What each thread does, until no share is left.
-void MovesByHost::Progress::work(const MovesByHost& moves) {
-  for (;;) {
-    const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed);
-    if (mine >= shares.size() || !wait_until_ready(shares[mine].piece)) return;
-    moves.exchange(shares[mine]);
-    left[shares[mine].piece].fetch_sub(1, std::memory_order_release);
-  }
-}
-
-/// False: it never will be.
-bool MovesByHost::Progress::wait_until_ready(std::size_t piece) const {
-  wait_awake([&] { return ready.load(std::memory_order_acquire) > piece || ended.load(); });
-  return !ended.load();
-}
-bool MovesByHost::Progress::wait_until_done(std::size_t piece) const {
-  wait_awake([&] { return left[piece].load(std::memory_order_acquire) == 0 || ended.load(); });
-  return !ended.load();
-}
-
-/// Once it has come from the device, and what was in its place of the turn has gone there.
-void MovesByHost::make_ready(Progress& progress, std::size_t number) const {
-  if (number >= progress.pieces.size()) return;
-  copied(kOut, number).synchronize();
-  copied(kIn, number).synchronize();
-  progress.ready.store(number + 1, std::memory_order_release);
+  run_several(arriving, std::move(scatters));
 }
 
 /// What is asked of the device, while the threads work on pieces that are ready.
-void MovesByHost::lead(const OpContext& moving, Progress& progress) {
-  const std::vector<Piece>& pieces = progress.pieces;
-  for (std::size_t number = 0; number < std::min(kInTurn, pieces.size()); ++number) {
-    send(moving, pieces[number], number);
-  }
-  make_ready(progress, 0);
-  for (std::size_t number = 0; number < pieces.size(); ++number) {
-    make_ready(progress, number + 1);
-    if (!progress.wait_until_done(number)) return;  // the loop says why
-    place(moving, pieces[number], number);
-    if (number + kInTurn < pieces.size()) send(moving, pieces[number + kInTurn], number + kInTurn);
+void MovesByHost::lead(const OpContext& moving, const OpContext& arriving, Progress& progress) {
+  const std::vector<RowPiece>& all = progress.pieces;
+  for (std::size_t first = 0; first < all.size(); first += pieces_) {
+    const std::size_t end = std::min(first + pieces_, all.size());
+    send(moving, all, first, end);
+    // It has left, and what came before in its memory has gone to the device.
+    const auto make_ready = [&](std::size_t piece) {
+      if (piece >= end) return;
+      left_[piece % pieces_]->synchronize();
+      progress.make_ready(piece);
+    };
+    make_ready(first);
+    for (std::size_t piece = first; piece < end; ++piece) {
+      make_ready(piece + 1);
+      if (!progress.wait_until_done(piece)) return;  // the loop says why
+      if (!all[piece].comes) continue;
+      arriving.stream->copy(on_device(kIn, piece), on_host(kIn, piece), all[piece].used_bytes());
+    }
+    place(arriving, all, first, end);
+    arriving.stream->record(*arrived_);
+    moving.stream->wait(*arrived_);
   }
 }
 
 void MovesByHost::move(const OpContext& moving, std::span<const MoveRows> moves) {
   read_lists(moving, moves);
-  Progress progress(pieces_of(moves));
-  if (progress.shares.empty()) return;
+  Progress progress(cut_into_pieces(moves, lists_));
+  if (progress.pieces.empty()) return;
+  const OpContext arriving = gpu_.arrive_context();
+  moving.stream->record(*listed_);
+  arriving.stream->wait(*listed_);
   // One loop for all pieces: between loops the threads would fall asleep, and wake too late. Some
   // processors are left to those that submit the step.
   const std::size_t threads = std::max<std::size_t>(moving.pool->size() * 3 / 4, 1);
@@ -334,15 +310,17 @@ void MovesByHost::move(const OpContext& moving, std::span<const MoveRows> moves)
     try {
       moving.pool->run_chunks(threads, [&](std::size_t) { progress.work(*this); });
     } catch (...) {
-      progress.ended = true;
+      progress.end();
       throw;
     }
   });
   try {
-    lead(moving, progress);
+    lead(moving, arriving, progress);
   } catch (...) {
-    progress.ended = true;
+    progress.end();
     loop_.wait();
+    arriving.stream->record(*arrived_);  // the next move uses the same memory
+    moving.stream->wait(*arrived_);
     throw;
   }
   loop_.wait();

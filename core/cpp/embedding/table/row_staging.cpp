@@ -16,16 +16,6 @@ namespace {
 /// Moves below it are short beside any step.
 constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
 
-std::size_t bytes_of(std::span<const MoveRows> moves) {
-  std::size_t bytes = 0;
-  for (const MoveRows& op : moves) {
-    for (const TensorRef& part : op.cache) {
-      bytes += static_cast<std::size_t>(op.count) * part.row_size() * size_of(part.dtype);
-    }
-  }
-  return bytes;
-}
-
 }  // namespace
 
 RowStaging::Mover RowStaging::mover_of() {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cpp/embedding/table/row_pieces.hpp"
+
+#include <algorithm>
+
+#include "core/cpp/ops/loops/hash_probe.hpp"
+
+namespace hugectr {
+namespace {
+
+constexpr std::size_t kAligned = 256;  // stretches of a piece
+
+std::size_t row_bytes_of(const TensorRef& rows) { return rows.row_size() * size_of(rows.dtype); }
+
+std::uint32_t* list_of(const TensorBag2& list) {
+  return static_cast<std::uint32_t*>(list.get_ptr());
+}
+
+const std::uint32_t* if_any(const std::uint32_t* rows, std::size_t count) {
+  const auto is_row = [](std::uint32_t row) { return row != kNoRow; };
+  return std::any_of(rows, rows + count, is_row) ? rows : nullptr;
+}
+
+}  // namespace
+
+std::size_t entries_of(std::span<const MoveRows> moves) {
+  std::size_t entries = 0;
+  for (const MoveRows& op : moves) entries += static_cast<std::size_t>(op.count);
+  return entries;
+}
+
+std::size_t bytes_of(std::span<const MoveRows> moves) {
+  std::size_t bytes = 0;
+  for (const MoveRows& op : moves) {
+    for (const TensorRef& cache : op.cache) {
+      bytes += static_cast<std::size_t>(op.count) * row_bytes_of(cache);
+    }
+  }
+  return bytes;
+}
+
+void RowLists::complete(std::span<const MoveRows> moves) {
+  std::uint32_t *const leave = list_of(leaving), *const come = list_of(coming);
+  std::uint32_t *const from_place = list_of(from), *const to_place = list_of(to);
+  std::size_t first = 0;
+  for (const MoveRows& op : moves) {
+    const std::size_t end = first + static_cast<std::size_t>(op.count);
+    if (op.leaving.empty()) std::fill(leave + first, leave + end, kNoRow);
+    if (op.coming.empty()) std::fill(come + first, come + end, kNoRow);
+    const auto left =
+        std::find_if(leave + first, leave + end, [](std::uint32_t row) { return row != kNoRow; });
+    const std::uint32_t any = left == leave + end ? 0 : to_place[left - leave];
+    for (std::size_t i = first; i < end; ++i) {
+      from_place[i] = leave[i] == kNoRow ? any : to_place[i];
+      if (come[i] == kNoRow) to_place[i] = kNoRow;
+    }
+    first = end;
+  }
+}
+
+std::size_t RowPiece::used_bytes() const {
+  const RowStretch& last = stretches.back();
+  return last.offset + last.count * last.row_bytes;
+}
+
+bool RowPiece::holds_rows_of(std::span<const MoveRows> moves) {
+  return std::ranges::all_of(moves, [](const MoveRows& op) {
+    return std::ranges::all_of(
+        op.cache, [](const TensorRef& cache) { return row_bytes_of(cache) <= kBytes; });
+  });
+}
+
+std::vector<RowPiece> cut_into_pieces(std::span<const MoveRows> moves, const RowLists& lists) {
+  std::vector<RowPiece> pieces;
+  std::size_t used = RowPiece::kBytes, first = 0;
+  for (const MoveRows& op : moves) {
+    const std::size_t end = first + static_cast<std::size_t>(op.count);
+    for (std::size_t a = 0; a < op.cache.size(); ++a) {
+      const std::size_t row_bytes = row_bytes_of(op.cache[a]);
+      for (std::size_t begin = first; begin < end;) {
+        const std::size_t fit = used < RowPiece::kBytes ? (RowPiece::kBytes - used) / row_bytes : 0;
+        if (fit == 0) {
+          pieces.emplace_back();
+          used = 0;
+          continue;
+        }
+        const std::size_t count = std::min(end - begin, fit);
+        RowPiece& piece = pieces.back();
+        const RowStretch& stretch = piece.stretches.emplace_back(
+            RowStretch{.cache = &op.cache[a],
+                       .home = &op.home[a],
+                       .leaving = if_any(list_of(lists.leaving) + begin, count),
+                       .coming = if_any(list_of(lists.coming) + begin, count),
+                       .first = begin,
+                       .count = count,
+                       .offset = used,
+                       .row_bytes = row_bytes});
+        piece.leaves |= stretch.leaving != nullptr;
+        piece.comes |= stretch.coming != nullptr;
+        used += (count * row_bytes + kAligned - 1) / kAligned * kAligned;
+        begin += count;
+      }
+    }
+    first = end;
+  }
+  std::erase_if(pieces, [](const RowPiece& piece) { return !piece.leaves && !piece.comes; });
+  return pieces;
+}
+
+}  // namespace hugectr
