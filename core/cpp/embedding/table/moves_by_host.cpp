@@ -10,6 +10,7 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/gather_rows.hpp"
+#include "core/cpp/ops/list_moves.hpp"
 #include "core/cpp/ops/loops/copy_rows.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cpp/ops/scatter_rows.hpp"
@@ -28,34 +29,17 @@ TensorRef part_of(const TensorBag2& list, std::size_t first, std::size_t count) 
   return ref;
 }
 
-/// Until done() holds: for what takes less time than falling asleep.
-template <class Done>
-void wait_awake(const Done& done) {
-  for (int turns = 0; !done(); ++turns) {
+/// Once more around a loop that waits for less time than falling asleep takes.
+void stay_awake(int& turns) {
 #if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
+  __builtin_ia32_pause();
 #endif
-    if (turns > kTurnsAwake) std::this_thread::yield();
-  }
+  if (++turns > kTurnsAwake) std::this_thread::yield();
 }
-
-/// Row list[i] of rows that lie one after another; null: there is none.
-struct Homes {
-  char* data;
-  const std::uint32_t* list;  ///< null: no rows
-  std::size_t bytes;
-  char* operator()(std::size_t i) const {
-    return list && list[i] != kNoRow ? data + list[i] * bytes : nullptr;
-  }
-  void fetch(std::size_t i) const {
-    const char* const row = (*this)(i);
-    for (std::size_t byte = 0; row && byte < bytes; byte += 64) __builtin_prefetch(row + byte, 1);
-  }
-};
 
 }  // namespace
 
-/// How far a move has come: which pieces the threads may work on, and which they have done.
+/// How far a move has come.
 class MovesByHost::Progress {
  public:
   explicit Progress(std::vector<RowPiece> all)
@@ -73,38 +57,65 @@ class MovesByHost::Progress {
 
   const std::vector<RowPiece> pieces;
 
-  /// What each thread does, until no share is left.
+  /// What each thread does, until nothing is left: what comes of a share as soon as there is
+  /// staging memory for it, what leaves when it has come from the device. Most that leaves goes
+  /// where something has come from, and that is in the thread's cache then.
   void work(const MovesByHost& moves) {
-    for (;;) {
-      const std::size_t mine = next_.fetch_add(1, std::memory_order_relaxed);
-      if (mine >= shares_.size()) return;
-      const Share& share = shares_[mine];
-      wait_awake([&] { return ready_.load(std::memory_order_acquire) > share.piece || ended_; });
-      if (ended_) return;
-      moves.exchange(*share.stretch, share.piece, share.begin, share.end);
-      left_[share.piece].fetch_sub(1, std::memory_order_release);
+    std::array<const Share*, kAhead> begun;
+    std::size_t first = 0, end = 0;  // of those that are begun, modulo kAhead
+    const Share* next = take();
+    for (int turns = 0; (next || first != end) && !ended_; stay_awake(turns)) {
+      if (first != end && here_.load(std::memory_order_acquire) > begun[first % kAhead]->piece) {
+        const Share& share = *begun[first++ % kAhead];
+        if (share.stretch->leaving) copy(moves, share, kOut);
+        left_[share.piece].fetch_sub(1, std::memory_order_release);
+        turns = 0;
+      } else if (next && end - first < kAhead &&
+                 free_.load(std::memory_order_acquire) > next->piece) {
+        if (next->stretch->coming) copy(moves, *next, kIn);
+        begun[end++ % kAhead] = next;
+        next = take();
+        turns = 0;
+      }
     }
   }
-  void make_ready(std::size_t piece) { ready_.store(piece + 1, std::memory_order_release); }
+  /// What leaves with it has come from the device; what has come by its memory is there.
+  void make_ready(std::size_t piece) {
+    here_.store(piece + 1, std::memory_order_release);
+    if (piece >= kInTurn) free_.store(piece + 1, std::memory_order_release);
+  }
   /// False: it never will be.
   bool wait_until_done(std::size_t piece) const {
-    wait_awake([&] { return left_[piece].load(std::memory_order_acquire) == 0 || ended_; });
-    return !ended_;
+    for (int turns = 0; left_[piece].load(std::memory_order_acquire) > 0; stay_awake(turns)) {
+      if (ended_) return false;
+    }
+    return true;
   }
   /// Something went wrong: nobody waits.
   void end() { ended_ = true; }
 
  private:
+  static constexpr std::size_t kAhead = 8;  ///< shares of a thread that are begun
+
   /// What one thread does at a time: some rows of a stretch.
   struct Share {
     std::size_t piece;
     const RowStretch* stretch;
     std::size_t begin, end;
   };
+  const Share* take() {
+    const std::size_t mine = next_.fetch_add(1, std::memory_order_relaxed);
+    return mine < shares_.size() ? &shares_[mine] : nullptr;
+  }
+  static void copy(const MovesByHost& moves, const Share& share, Way way) {
+    moves.copy_rows(*share.stretch, way, share.piece, share.begin, share.end);
+  }
+
   std::vector<Share> shares_;                 ///< by piece
   std::unique_ptr<std::atomic<int>[]> left_;  ///< shares of each piece that are not done
-  std::atomic<std::size_t> next_{0};          ///< share that nobody has begun
-  std::atomic<std::size_t> ready_{0};         ///< pieces that threads may work on
+  std::atomic<std::size_t> next_{0};          ///< share that nobody has taken
+  /// Pieces whose rows may be copied home, and to staging memory.
+  std::atomic<std::size_t> here_{0}, free_{kInTurn};
   std::atomic<bool> ended_{false};
 };
 
@@ -127,6 +138,9 @@ void MovesByHost::make_room(std::span<const MoveRows> moves) {
     loop_.begin([] {});  // now, when a thread that can not be started harms nobody
     loop_.wait();
     gpu_.arrive_stream();
+    for (auto* const events : {&left_, &fetched_}) {
+      for (std::unique_ptr<Event>& event : *events) event = gpu_.create_event();
+    }
     arrived_ = gpu_.create_event();
     listed_ = gpu_.create_event();
   }
@@ -139,25 +153,22 @@ void MovesByHost::make_room(std::span<const MoveRows> moves) {
 }
 
 void MovesByHost::make_pieces(std::size_t pieces) {
+  constexpr auto kByte = TensorScalarType::UInt8;
   const auto device = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.memory_resource()));
   const auto host = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.staging_resource()));
-  std::array<TensorBag2, kWays> on_device, on_host;
+  std::array<TensorBag2, kWays> on_device, on_host = on_host_;
   for (const Way way : {kOut, kIn}) {
-    const std::vector<std::size_t> shape{pieces * RowPiece::kBytes};
-    on_device[way] = device->reserve(shape, TensorScalarType::UInt8, "pieces");
-    on_host[way] = host->reserve(shape, TensorScalarType::UInt8, "pieces");
+    on_device[way] = device->reserve({pieces * RowPiece::kBytes}, kByte, "pieces");
+    if (pieces_ == 0) on_host[way] = host->reserve({kInTurn * RowPiece::kBytes}, kByte, "pieces");
   }
   device->allocate();
-  host->allocate();
-  std::vector<std::unique_ptr<Event>> left(pieces);
-  for (std::unique_ptr<Event>& event : left) event = gpu_.create_event();
+  if (pieces_ == 0) host->allocate();
   gpu_.move_stream().synchronize();            // it uses the old ones, and waits for what arrives
   for (const TensorBag2& bytes : on_device) {  // stretches do not fill them
     gpu_.move_stream().fill_zero(bytes.get_ptr(), bytes.get_size_in_bytes());
   }
   on_device_ = std::move(on_device);
   on_host_ = std::move(on_host);
-  left_ = std::move(left);
   pieces_ = pieces;
 }
 
@@ -165,44 +176,43 @@ void MovesByHost::make_lists(std::size_t entries) {
   constexpr auto kNumbers = TensorScalarType::UInt32;
   const auto device = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.memory_resource()));
   const auto host = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.staging_resource()));
-  TensorBag2 from_there = device->reserve({entries}, kNumbers, "places that rows leave");
-  TensorBag2 to_there = device->reserve({entries}, kNumbers, "places that they come to");
-  RowLists lists;
-  for (TensorBag2* list : {&lists.leaving, &lists.coming, &lists.from, &lists.to}) {
-    *list = host->reserve({entries}, kNumbers, "numbers");
-  }
+  RowLists lists{.leaves = host->reserve({entries}, kNumbers, "rows that leave"),
+                 .comes = host->reserve({entries}, kNumbers, "rows that come"),
+                 .from = device->reserve({entries}, kNumbers, "places that rows leave"),
+                 .to = device->reserve({entries}, kNumbers, "places that they come to")};
   device->allocate();
   host->allocate();
-  gpu_.move_stream().synchronize();  // it reads the old ones, and waits for what arrives
+  gpu_.move_stream().synchronize();  // it uses the old ones, and waits for what arrives
   lists_ = std::move(lists);
-  from_there_ = std::move(from_there);
-  to_there_ = std::move(to_there);
   listed_entries_ = entries;
 }
 
 void MovesByHost::read_lists(const OpContext& moving, std::span<const MoveRows> moves) {
+  const auto part = [&](const TensorBag2& list, std::size_t first, std::size_t count) {
+    TensorRef ref = part_of(list, first, count);
+    ref.device = gpu_.device();  // which reaches those on the host
+    return ref;
+  };
+  std::vector<ListMoves> ops;
   std::size_t first = 0;
   for (const MoveRows& op : moves) {
     const auto n = static_cast<std::size_t>(op.count);
-    const auto read = [&](const TensorBag2& here, const TensorRef& list) {
-      if (list.empty()) return;
-      const TensorRef part = part_of(here, first, n);
-      moving.stream->copy(part.data, list.data, part.size_in_bytes());
-    };
-    read(lists_.to, op.places);
-    read(lists_.leaving, op.leaving);
-    read(lists_.coming, op.coming);
+    ops.push_back({.places = op.places,
+                   .leaving = op.leaving,
+                   .coming = op.coming,
+                   .leaves = part(lists_.leaves, first, n),
+                   .comes = part(lists_.comes, first, n),
+                   .from = part(lists_.from, first, n),
+                   .to = part(lists_.to, first, n),
+                   .count = op.count});
     first += n;
   }
+  run_several(moving, std::move(ops));
   moving.stream->synchronize();  // and homes are as the moves before have left them
-  lists_.complete(moves);
-  const std::size_t bytes = first * sizeof(std::uint32_t);
-  moving.stream->copy(from_there_.get_ptr(), lists_.from.get_ptr(), bytes);
-  moving.stream->copy(to_there_.get_ptr(), lists_.to.get_ptr(), bytes);
 }
 
 char* MovesByHost::on_host(Way way, std::size_t piece) const {
-  return static_cast<char*>(on_host_[way].get_ptr()) + piece % pieces_ * RowPiece::kBytes;
+  return static_cast<char*>(on_host_[way].get_ptr()) + piece % kInTurn * RowPiece::kBytes;
 }
 
 char* MovesByHost::on_device(Way way, std::size_t piece) const {
@@ -216,54 +226,43 @@ TensorRef MovesByHost::values(const RowStretch& stretch, Way way, std::size_t pi
   return values;
 }
 
-/// Gathers what leaves in pieces first .. end - 1 and copies it to the host.
-void MovesByHost::send(const OpContext& moving, const std::vector<RowPiece>& all, std::size_t first,
-                       std::size_t end) {
+/// What leaves in pieces first .. end - 1.
+void MovesByHost::gather(const OpContext& moving, const std::vector<RowPiece>& all,
+                         std::size_t first, std::size_t end) const {
   std::vector<GatherRows> gathers;
   for (std::size_t piece = first; piece < end; ++piece) {
     for (const RowStretch& each : all[piece].stretches) {
       if (!each.leaving) continue;
-      gathers.push_back({.rows = part_of(from_there_, each.first, each.count),
+      gathers.push_back({.rows = part_of(lists_.from, each.first, each.count),
                          .source = *each.cache,
                          .values = values(each, kOut, piece)});
     }
   }
   run_several(moving, std::move(gathers));
-  for (std::size_t piece = first; piece < end; ++piece) {
-    if (all[piece].leaves) {
-      moving.stream->copy(on_host(kOut, piece), on_device(kOut, piece), all[piece].used_bytes());
-    }
-    moving.stream->record(*left_[piece % pieces_]);
-  }
 }
 
-/// Copies what comes to staging memory, and what leaves from there, a row after the other: most
-/// that leave go where one comes from, and that place is in the thread's cache then.
-void MovesByHost::exchange(const RowStretch& stretch, std::size_t piece, std::size_t begin,
-                           std::size_t end) const {
-  const std::size_t bytes = stretch.row_bytes;
-  const Homes coming{static_cast<char*>(stretch.home->data), stretch.coming, bytes};
-  const Homes leaving{static_cast<char*>(stretch.home->data), stretch.leaving, bytes};
-  char* const in = on_host(kIn, piece) + stretch.offset;
-  const char* const out = on_host(kOut, piece) + stretch.offset;
-  for (std::size_t i = begin; i < end; ++i) {
-    if (i + kRowsAhead < end) {
-      coming.fetch(i + kRowsAhead);
-      leaving.fetch(i + kRowsAhead);
-    }
-    if (const char* const row = coming(i)) std::memcpy(in + i * bytes, row, bytes);
-    if (char* const row = leaving(i)) std::memcpy(row, out + i * bytes, bytes);
+void MovesByHost::send(const OpContext& moving, const RowPiece& piece, std::size_t number) {
+  if (piece.leaves) {
+    moving.stream->copy(on_host(kOut, number), on_device(kOut, number), piece.used_bytes());
   }
+  moving.stream->record(*left_[number % kInTurn]);
 }
 
-/// Puts what has come with pieces first .. end - 1 where it belongs.
-void MovesByHost::place(const OpContext& arriving, const std::vector<RowPiece>& all,
-                        std::size_t first, std::size_t end) const {
+void MovesByHost::fetch(const OpContext& arriving, const RowPiece& piece, std::size_t number) {
+  if (piece.comes) {
+    arriving.stream->copy(on_device(kIn, number), on_host(kIn, number), piece.used_bytes());
+  }
+  arriving.stream->record(*fetched_[number % kInTurn]);
+}
+
+/// What has come with pieces first .. end - 1, to where it belongs.
+void MovesByHost::scatter(const OpContext& arriving, const std::vector<RowPiece>& all,
+                          std::size_t first, std::size_t end) const {
   std::vector<ScatterRows> scatters;
   for (std::size_t piece = first; piece < end; ++piece) {
     for (const RowStretch& each : all[piece].stretches) {
       if (!each.coming) continue;
-      scatters.push_back({.rows = part_of(to_there_, each.first, each.count),
+      scatters.push_back({.rows = part_of(lists_.to, each.first, each.count),
                           .values = values(each, kIn, piece),
                           .target = *each.cache});
     }
@@ -271,26 +270,48 @@ void MovesByHost::place(const OpContext& arriving, const std::vector<RowPiece>& 
   run_several(arriving, std::move(scatters));
 }
 
-/// What is asked of the device, while the threads work on pieces that are ready.
+/// Rows begin .. end - 1 of a stretch: from home to staging memory, or from there home.
+void MovesByHost::copy_rows(const RowStretch& stretch, Way way, std::size_t piece,
+                            std::size_t begin, std::size_t end) const {
+  const std::size_t bytes = stretch.row_bytes;
+  const std::uint32_t* const rows = way == kIn ? stretch.coming : stretch.leaving;
+  char* const homes = static_cast<char*>(stretch.home->data);
+  char* const staged = on_host(way, piece) + stretch.offset;
+  const auto home = [=](std::size_t i) {
+    return rows[i] == kNoRow ? nullptr : homes + rows[i] * bytes;
+  };
+  for (std::size_t i = begin; i < end; ++i) {
+    if (i + kRowsAhead < end) fetch_row(home, i + kRowsAhead, bytes);
+    char* const row = home(i);
+    if (!row) continue;
+    way == kIn ? std::memcpy(staged + i * bytes, row, bytes)
+               : std::memcpy(row, staged + i * bytes, bytes);
+  }
+}
+
+/// What is asked of the device, while the threads work.
 void MovesByHost::lead(const OpContext& moving, const OpContext& arriving, Progress& progress) {
   const std::vector<RowPiece>& all = progress.pieces;
   for (std::size_t first = 0; first < all.size(); first += pieces_) {
     const std::size_t end = std::min(first + pieces_, all.size());
-    send(moving, all, first, end);
-    // It has left, and what came before in its memory has gone to the device.
+    gather(moving, all, first, end);
+    for (std::size_t piece = first; piece < std::min(first + kInTurn, end); ++piece) {
+      send(moving, all[piece], piece);
+    }
     const auto make_ready = [&](std::size_t piece) {
       if (piece >= end) return;
-      left_[piece % pieces_]->synchronize();
+      left_[piece % kInTurn]->synchronize();
+      fetched_[piece % kInTurn]->synchronize();
       progress.make_ready(piece);
     };
     make_ready(first);
     for (std::size_t piece = first; piece < end; ++piece) {
       make_ready(piece + 1);
       if (!progress.wait_until_done(piece)) return;  // the loop says why
-      if (!all[piece].comes) continue;
-      arriving.stream->copy(on_device(kIn, piece), on_host(kIn, piece), all[piece].used_bytes());
+      fetch(arriving, all[piece], piece);
+      if (piece + kInTurn < end) send(moving, all[piece + kInTurn], piece + kInTurn);
     }
-    place(arriving, all, first, end);
+    scatter(arriving, all, first, end);
     arriving.stream->record(*arrived_);
     moving.stream->wait(*arrived_);
   }

@@ -22,8 +22,8 @@ namespace hugectr {
 /// by the threads of the pool; rows that come go the other way, by a stream of their own, and are
 /// scattered when all have come. It takes longer than the kernel, and processors; but a kernel that
 /// waits for the link holds multiprocessors, which costs products that run beside it more than
-/// their share. For the same reason no piece has a kernel of its own: it would wait for products
-/// that hold all multiprocessors, each time anew.
+/// their share. For the same reason no piece has a kernel of its own: each would wait for products
+/// that hold all multiprocessors.
 ///
 /// For one thread at a time.
 class MovesByHost {
@@ -45,6 +45,8 @@ class MovesByHost {
   void move(const OpContext& moving, std::span<const MoveRows> moves);
 
  private:
+  /// Pieces in staging memory on the host. Few, so that they stay in its cache.
+  static constexpr std::size_t kInTurn = 4;
   enum Way : std::size_t { kOut, kIn, kWays };
   class Progress;
 
@@ -55,24 +57,26 @@ class MovesByHost {
   char* on_device(Way way, std::size_t piece) const;
   TensorRef values(const RowStretch& stretch, Way way, std::size_t piece) const;
 
-  void send(const OpContext& moving, const std::vector<RowPiece>& all, std::size_t first,
-            std::size_t end);
-  void exchange(const RowStretch& stretch, std::size_t piece, std::size_t begin,
-                std::size_t end) const;
-  void place(const OpContext& arriving, const std::vector<RowPiece>& all, std::size_t first,
-             std::size_t end) const;
+  void gather(const OpContext& moving, const std::vector<RowPiece>& all, std::size_t first,
+              std::size_t end) const;
+  void send(const OpContext& moving, const RowPiece& piece, std::size_t number);
+  void fetch(const OpContext& arriving, const RowPiece& piece, std::size_t number);
+  void scatter(const OpContext& arriving, const std::vector<RowPiece>& all, std::size_t first,
+               std::size_t end) const;
+  void copy_rows(const RowStretch& stretch, Way way, std::size_t piece, std::size_t begin,
+                 std::size_t end) const;
   void lead(const OpContext& moving, const OpContext& arriving, Progress& progress);
 
   GPUResource& gpu_;
   const std::size_t most_pieces_;
-  /// Memory of so many pieces: as many go at a time.
+  /// Pieces that there is memory for on the device: as many go at a time.
   std::size_t pieces_ = 0;
   std::array<TensorBag2, kWays> on_device_, on_host_;
-  std::vector<std::unique_ptr<Event>> left_;  ///< each piece, by the move stream
-  std::unique_ptr<Event> listed_, arrived_;   ///< by the move stream; by that of what arrives
-  RowLists lists_;                            ///< on the host
-  TensorBag2 from_there_, to_there_;          ///< on the device
-  std::size_t listed_entries_ = 0;            ///< that there is room for
+  /// Pieces on the host, in turn: by the move stream; by that of what arrives.
+  std::array<std::unique_ptr<Event>, kInTurn> left_, fetched_;
+  std::unique_ptr<Event> listed_, arrived_;
+  RowLists lists_;
+  std::size_t listed_entries_ = 0;  ///< that there is room for
   TaskThread loop_{"hctr-moves"};
 };
 

@@ -12,8 +12,8 @@ constexpr std::size_t kAligned = 256;  // stretches of a piece
 
 std::size_t row_bytes_of(const TensorRef& rows) { return rows.row_size() * size_of(rows.dtype); }
 
-std::uint32_t* list_of(const TensorBag2& list) {
-  return static_cast<std::uint32_t*>(list.get_ptr());
+const std::uint32_t* list_of(const TensorBag2& list) {
+  return static_cast<const std::uint32_t*>(list.get_ptr());
 }
 
 const std::uint32_t* if_any(const std::uint32_t* rows, std::size_t count) {
@@ -37,25 +37,6 @@ std::size_t bytes_of(std::span<const MoveRows> moves) {
     }
   }
   return bytes;
-}
-
-void RowLists::complete(std::span<const MoveRows> moves) {
-  std::uint32_t *const leave = list_of(leaving), *const come = list_of(coming);
-  std::uint32_t *const from_place = list_of(from), *const to_place = list_of(to);
-  std::size_t first = 0;
-  for (const MoveRows& op : moves) {
-    const std::size_t end = first + static_cast<std::size_t>(op.count);
-    if (op.leaving.empty()) std::fill(leave + first, leave + end, kNoRow);
-    if (op.coming.empty()) std::fill(come + first, come + end, kNoRow);
-    const auto left =
-        std::find_if(leave + first, leave + end, [](std::uint32_t row) { return row != kNoRow; });
-    const std::uint32_t any = left == leave + end ? 0 : to_place[left - leave];
-    for (std::size_t i = first; i < end; ++i) {
-      from_place[i] = leave[i] == kNoRow ? any : to_place[i];
-      if (come[i] == kNoRow) to_place[i] = kNoRow;
-    }
-    first = end;
-  }
 }
 
 std::size_t RowPiece::used_bytes() const {
@@ -89,8 +70,8 @@ std::vector<RowPiece> cut_into_pieces(std::span<const MoveRows> moves, const Row
         const RowStretch& stretch = piece.stretches.emplace_back(
             RowStretch{.cache = &op.cache[a],
                        .home = &op.home[a],
-                       .leaving = if_any(list_of(lists.leaving) + begin, count),
-                       .coming = if_any(list_of(lists.coming) + begin, count),
+                       .leaving = if_any(list_of(lists.leaves) + begin, count),
+                       .coming = if_any(list_of(lists.comes) + begin, count),
                        .first = begin,
                        .count = count,
                        .offset = used,

@@ -11,14 +11,10 @@
 /// Rows that move, cut into pieces of memory.
 namespace hugectr {
 
-/// Of all entries of some moves, one table after the other: numbers of rows, and the places that
-/// they leave (any place of the table's that a row leaves where this one is left by none) and come
-/// to (kNoRow: none comes).
+/// Lists of all entries of some moves, one table after the other (list_moves.hpp).
 struct RowLists {
-  TensorBag2 leaving, coming, from, to;  ///< uint32
-
-  /// From leaving, coming (of moves that have such lists) and to, the places of all.
-  void complete(std::span<const MoveRows> moves);
+  TensorBag2 leaves, comes;  ///< on the host
+  TensorBag2 from, to;       ///< on the device
 };
 
 /// Some entries, one after another, of the rows of one array, at an offset of a piece.
