@@ -4,9 +4,9 @@
 
 namespace hugectr {
 
-/// values[i] = source[rows[i]], bit for bit.
-/// rows (n) uint32 below R; values (n, d), source (R, d) of the same dtype, packed. Overwrites.
-/// Deterministic.
+/// values[i] = source[rows[i]], bit for bit; where rows[i] is kNoRow values[i] stays as it is.
+/// rows (n) uint32 below R or kNoRow; values (n, d), source (R, d) of the same dtype, packed.
+/// Overwrites the named rows. Deterministic.
 struct HCTR_API GatherRows {
   static constexpr const char* kName = "gather_rows";
   static constexpr const char* kSeveralName = "several_gather_rows";

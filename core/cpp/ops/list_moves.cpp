@@ -9,14 +9,14 @@
 namespace hugectr {
 namespace {
 
-void list_half(const std::uint32_t* rows, std::uint32_t* listed, std::uint32_t* at, std::size_t i,
-               std::size_t first) {
+void list_half(const std::uint32_t* places, const std::uint32_t* rows, std::uint32_t* listed,
+               std::uint32_t* at, std::size_t i) {
   listed[i] = rows ? rows[i] : kNoRow;
-  at[i] = listed[i] == kNoRow ? kNoRow : static_cast<std::uint32_t>(first + i);
+  at[i] = listed[i] == kNoRow ? kNoRow : places[i];
 }
 
 void list_moves_kernel(const OpContext& context, const ListMoves& op) {
-  const auto first = static_cast<std::size_t>(op.first);
+  const auto* places = op.places.ptr<std::uint32_t>();
   const auto* leaving = op.leaving.empty() ? nullptr : op.leaving.ptr<std::uint32_t>();
   const auto* coming = op.coming.empty() ? nullptr : op.coming.ptr<std::uint32_t>();
   auto *leaves = op.leaves.ptr<std::uint32_t>(), *comes = op.comes.ptr<std::uint32_t>();
@@ -24,8 +24,8 @@ void list_moves_kernel(const OpContext& context, const ListMoves& op) {
   parallel_for(*context.pool, static_cast<std::size_t>(op.count), 1 << 14,
                [=](std::size_t begin, std::size_t end) {
                  for (std::size_t i = begin; i < end; ++i) {
-                   list_half(leaving, leaves, from, i, first);
-                   list_half(coming, comes, to, i, first);
+                   list_half(places, leaving, leaves, from, i);
+                   list_half(places, coming, comes, to, i);
                  }
                });
 }
@@ -37,9 +37,9 @@ const SeveralRegistration<ListMoves> several_list_moves_cpu{DeviceType::Cpu};
 
 void ListMoves::check() const {
   constexpr auto kNumbers = TensorScalarType::UInt32;
-  HCTR_CHECK(count >= 0 && first >= 0 && first + count < kNoRow, kName, ": ", count,
-             " entries from ", first, " on have no numbers of 32 bits");
+  HCTR_CHECK(count >= 0, kName, ": count ", count, " is negative");
   const auto n = static_cast<std::size_t>(count);
+  check_array_at_least(kName, "places", places, kNumbers, n);
   for (const TensorRef* list : {&leaving, &coming}) {
     if (!list->empty()) check_array_at_least(kName, "leaving or coming", *list, kNumbers, n);
   }

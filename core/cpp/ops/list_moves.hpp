@@ -6,28 +6,27 @@
 
 namespace hugectr {
 
-/// The lists of a MoveRows for who moves its rows in two halves: between their places and memory
-/// that has one row for each entry, by the device, and between that and home, by others. For
-/// i < count, where an empty list holds kNoRow alone:
-///   leaves[i] = leaving[i], from[i] = first + i where leaving[i] is a row, else kNoRow
-///   comes[i] = coming[i], to[i] = first + i where coming[i] is a row, else kNoRow
-/// leaving, coming (>= count), leaves, comes, from, to (count) uint32. leaves and comes may be
-/// memory of the host that the device reaches. Overwrites.
+/// The lists of a MoveRows for who moves its rows in two halves, gathered and scattered by the
+/// device and copied by others. For i < count, where an empty list holds kNoRow alone:
+///   leaves[i] = leaving[i], from[i] = places[i] where leaving[i] is a row, else kNoRow
+///   comes[i] = coming[i], to[i] = places[i] where coming[i] is a row, else kNoRow
+/// places, leaving, coming (>= count), leaves, comes, from, to (count) uint32. leaves and comes may
+/// be memory of the host that the device reaches. Overwrites.
 struct HCTR_API ListMoves {
   static constexpr const char* kName = "list_moves";
   static constexpr const char* kSeveralName = "several_list_moves";
-  TensorRef leaving, coming;
+  TensorRef places, leaving, coming;
   TensorRef leaves, comes, from, to;
-  std::int64_t first = 0, count = 0;
+  std::int64_t count = 0;
 
   void visit(OpVisitor& v) {
+    v.tensor("places", Access::In, places);
     v.optional("leaving", Access::In, leaving);
     v.optional("coming", Access::In, coming);
     v.tensor("leaves", Access::Out, leaves);
     v.tensor("comes", Access::Out, comes);
     v.tensor("from", Access::Out, from);
     v.tensor("to", Access::Out, to);
-    v.attribute("first", first);
     v.attribute("count", count);
   }
   void check() const;

@@ -5,6 +5,7 @@
 
 #include "core/cpp/device/several.hpp"
 #include "core/cpp/ops/gather_rows.hpp"
+#include "core/cpp/ops/loops/hash_probe.hpp"
 #include "core/cuda/primitives/many.cuh"
 #include "core/cuda/primitives/row_units.cuh"
 #include "core/cuda/primitives/rows.cuh"
@@ -36,8 +37,8 @@ struct Gather {
     for (std::size_t t = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; t < count;
          t += step) {
       std::size_t unit;
-      const std::size_t row = rows[units.divide(t, unit)];
-      values[t] = source[row * units_per_row + unit];
+      const std::uint32_t row = rows[units.divide(t, unit)];
+      if (row != kNoRow) values[t] = source[row * units_per_row + unit];
     }
   }
 };

@@ -13,18 +13,18 @@ namespace hugectr::cuda {
 namespace {
 
 struct Listing {
-  const std::uint32_t *leaving, *coming;  // null: of kNoRow alone
+  const std::uint32_t *places, *leaving, *coming;  // the last two may be null
   std::uint32_t *leaves, *comes, *from, *to;
-  std::size_t first, count;
+  std::size_t count;
 
   explicit Listing(const ListMoves& op)
-      : leaving(op.leaving.empty() ? nullptr : op.leaving.ptr<std::uint32_t>()),
+      : places(op.places.ptr<std::uint32_t>()),
+        leaving(op.leaving.empty() ? nullptr : op.leaving.ptr<std::uint32_t>()),
         coming(op.coming.empty() ? nullptr : op.coming.ptr<std::uint32_t>()),
         leaves(op.leaves.ptr<std::uint32_t>()),
         comes(op.comes.ptr<std::uint32_t>()),
         from(op.from.ptr<std::uint32_t>()),
         to(op.to.ptr<std::uint32_t>()),
-        first(static_cast<std::size_t>(op.first)),
         count(static_cast<std::size_t>(op.count)) {}
 };
 
@@ -33,13 +33,13 @@ __global__ void list_moves_kernel(const __grid_constant__ Many<Listing> many) {
   const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
        i < list.count; i += step) {
-    const auto entry = static_cast<std::uint32_t>(list.first + i);
+    const std::uint32_t place = list.places[i];
     const std::uint32_t leaves = list.leaving ? list.leaving[i] : kNoRow;
     const std::uint32_t comes = list.coming ? list.coming[i] : kNoRow;
     list.leaves[i] = leaves;
     list.comes[i] = comes;
-    list.from[i] = leaves == kNoRow ? kNoRow : entry;
-    list.to[i] = comes == kNoRow ? kNoRow : entry;
+    list.from[i] = leaves == kNoRow ? kNoRow : place;
+    list.to[i] = comes == kNoRow ? kNoRow : place;
   }
 }
 

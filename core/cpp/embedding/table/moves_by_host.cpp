@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "core/cpp/device/several.hpp"
+#include "core/cpp/ops/gather_rows.hpp"
 #include "core/cpp/ops/list_moves.hpp"
 #include "core/cpp/ops/loops/copy_rows.hpp"
 #include "core/cpp/ops/loops/hash_probe.hpp"
+#include "core/cpp/ops/scatter_rows.hpp"
 
 namespace hugectr {
 namespace {
@@ -195,13 +197,13 @@ void MovesByHost::read_lists(const OpContext& moving, std::span<const MoveRows> 
   std::size_t first = 0;
   for (const MoveRows& op : moves) {
     const auto n = static_cast<std::size_t>(op.count);
-    ops.push_back({.leaving = op.leaving,
+    ops.push_back({.places = op.places,
+                   .leaving = op.leaving,
                    .coming = op.coming,
                    .leaves = part(lists_.leaves, first, n),
                    .comes = part(lists_.comes, first, n),
                    .from = part(lists_.from, first, n),
                    .to = part(lists_.to, first, n),
-                   .first = static_cast<std::int64_t>(first),
                    .count = op.count});
     first += n;
   }
@@ -217,34 +219,26 @@ char* MovesByHost::on_device(Way way, std::size_t piece) const {
   return static_cast<char*>(on_device_[way].get_ptr()) + piece % pieces_ * RowPiece::kBytes;
 }
 
-/// Between places and pieces.
-MoveRows MovesByHost::on_the_device(const RowStretch& stretch, Way way, std::size_t piece) const {
-  TensorRef places = *stretch.places, staged = *stretch.cache;
-  places.data = places.ptr<std::uint32_t>() + stretch.first_of_op;
-  places.shape = {stretch.count};
-  // Entries have their numbers among all: entry 0 would be so far before the stretch.
-  staged.data = on_device(way, piece) + stretch.offset - stretch.first * stretch.row_bytes;
-  staged.shape[0] = stretch.first + stretch.count;
-  const TensorRef entries =
-      part_of(way == kOut ? lists_.from : lists_.to, stretch.first, stretch.count);
-  return {.places = places,
-          .leaving = way == kOut ? entries : TensorRef{},
-          .coming = way == kIn ? entries : TensorRef{},
-          .cache = {*stretch.cache},
-          .home = {staged},
-          .count = static_cast<std::int64_t>(stretch.count)};
+TensorRef MovesByHost::values(const RowStretch& stretch, Way way, std::size_t piece) const {
+  TensorRef values = *stretch.cache;
+  values.data = on_device(way, piece) + stretch.offset;
+  values.shape[0] = stretch.count;
+  return values;
 }
 
 /// What leaves in pieces first .. end - 1.
 void MovesByHost::gather(const OpContext& moving, const std::vector<RowPiece>& all,
                          std::size_t first, std::size_t end) const {
-  std::vector<MoveRows> moves;
+  std::vector<GatherRows> gathers;
   for (std::size_t piece = first; piece < end; ++piece) {
     for (const RowStretch& each : all[piece].stretches) {
-      if (each.leaving) moves.push_back(on_the_device(each, kOut, piece));
+      if (!each.leaving) continue;
+      gathers.push_back({.rows = part_of(lists_.from, each.first, each.count),
+                         .source = *each.cache,
+                         .values = values(each, kOut, piece)});
     }
   }
-  run_several(moving, std::move(moves));
+  run_several(moving, std::move(gathers));
 }
 
 void MovesByHost::send(const OpContext& moving, const RowPiece& piece, std::size_t number) {
@@ -264,13 +258,16 @@ void MovesByHost::fetch(const OpContext& arriving, const RowPiece& piece, std::s
 /// What has come with pieces first .. end - 1, to where it belongs.
 void MovesByHost::scatter(const OpContext& arriving, const std::vector<RowPiece>& all,
                           std::size_t first, std::size_t end) const {
-  std::vector<MoveRows> moves;
+  std::vector<ScatterRows> scatters;
   for (std::size_t piece = first; piece < end; ++piece) {
     for (const RowStretch& each : all[piece].stretches) {
-      if (each.coming) moves.push_back(on_the_device(each, kIn, piece));
+      if (!each.coming) continue;
+      scatters.push_back({.rows = part_of(lists_.to, each.first, each.count),
+                          .values = values(each, kIn, piece),
+                          .target = *each.cache});
     }
   }
-  run_several(arriving, std::move(moves));
+  run_several(arriving, std::move(scatters));
 }
 
 /// Rows begin .. end - 1 of a stretch: from home to staging memory, or from there home.

@@ -23,7 +23,7 @@ namespace hugectr {
 /// scattered when all have come. It takes longer than the kernel, and processors; but a kernel that
 /// waits for the link holds multiprocessors, which costs products that run beside it more than
 /// their share. For the same reason no piece has a kernel of its own: each would wait for products
-/// that hold all multiprocessors. Both are MoveRows on the device: by few multiprocessors, too.
+/// that hold all multiprocessors.
 ///
 /// For one thread at a time.
 class MovesByHost {
@@ -55,7 +55,7 @@ class MovesByHost {
   void read_lists(const OpContext& moving, std::span<const MoveRows> moves);
   char* on_host(Way way, std::size_t piece) const;
   char* on_device(Way way, std::size_t piece) const;
-  MoveRows on_the_device(const RowStretch& stretch, Way way, std::size_t piece) const;
+  TensorRef values(const RowStretch& stretch, Way way, std::size_t piece) const;
 
   void gather(const OpContext& moving, const std::vector<RowPiece>& all, std::size_t first,
               std::size_t end) const;

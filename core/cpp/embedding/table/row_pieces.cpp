@@ -68,14 +68,12 @@ std::vector<RowPiece> cut_into_pieces(std::span<const MoveRows> moves, const Row
         const std::size_t count = std::min(end - begin, fit);
         RowPiece& piece = pieces.back();
         const RowStretch& stretch = piece.stretches.emplace_back(
-            RowStretch{.places = &op.places,
-                       .cache = &op.cache[a],
+            RowStretch{.cache = &op.cache[a],
                        .home = &op.home[a],
                        .leaving = if_any(list_of(lists.leaves) + begin, count),
                        .coming = if_any(list_of(lists.comes) + begin, count),
                        .first = begin,
                        .count = count,
-                       .first_of_op = begin - first,
                        .offset = used,
                        .row_bytes = row_bytes});
         piece.leaves |= stretch.leaving != nullptr;

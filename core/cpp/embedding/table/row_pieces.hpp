@@ -14,15 +14,14 @@ namespace hugectr {
 /// Lists of all entries of some moves, one table after the other (list_moves.hpp).
 struct RowLists {
   TensorBag2 leaves, comes;  ///< on the host
-  TensorBag2 from, to;       ///< on the device: numbers of the entries
+  TensorBag2 from, to;       ///< on the device
 };
 
 /// Some entries, one after another, of the rows of one array, at an offset of a piece.
 struct RowStretch {
-  const TensorRef *places, *cache, *home;
+  const TensorRef *cache, *home;
   const std::uint32_t *leaving, *coming;  ///< null: none of them
-  std::size_t first, count;               ///< entries of all
-  std::size_t first_of_op;                ///< the first, among those of its own move
+  std::size_t first, count;               ///< entries of the lists
   std::size_t offset, row_bytes;
 };
 
