@@ -309,7 +309,7 @@ class Collection(Freezable):
         for name, table, start, count in self._keys_of(batch):
             place = batch.features.index(name) * batch.batch
             bags = batch.offsets[place : place + batch.batch + 1] - start
-            own = vectors[table][done[table] : done[table] + count]
+            own = vectors[table].narrow(0, done[table], count)
             result[name] = JaggedVectors(own, bags)
             done[table] += count
         return result

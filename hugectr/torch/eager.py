@@ -14,13 +14,9 @@ from typing import Any
 import torch
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.torch.backwards import keep_token, no_second_derivatives
 from hugectr.torch.engine import Engine
-from hugectr.torch.operators import (
-    accumulate_into,
-    keep_token,
-    no_second_derivatives,
-    vectors_into,
-)
+from hugectr.torch.operators import accumulate_into, vectors_into
 from hugectr.torch.table_memory import room_for
 
 _transforms: Callable[[], bool] | None = getattr(torch._C, "_are_functorch_transforms_active", None)

@@ -119,6 +119,8 @@ class Engine:
         """Has new tables on a device, without rows; no batch may be alive."""
         index = device.index or 0
         self.core = _core.TableCollection(tables, device.type, index, seed)
+        #: As the core has read them.
+        self.specs = tables
         self.device, self.index = device, index
         # Batches that are looked up ahead read tensors that go with this object, and the core may
         # stay: whoever has a table of it keeps it.

@@ -48,13 +48,13 @@ class Jagged:
         return (self.offsets.shape[0] - 1) // len(self.features)
 
     def counted(self) -> list[int]:
-        """Keys of each feature; waits for the device where they are known to it only."""
-        if self.splits:
-            return self.splits
-        ends = self.offsets[:: max(self.batch, 1)].tolist() if self.batch else []
-        if not ends:
-            return [0] * len(self.features)
-        return _differences(ends)
+        """Keys of each feature; waits for the device where they are known to it only, once."""
+        if not self.splits:
+            # Differences are taken before anybody looks: to a compiler each is then a size, and
+            # the same one wherever it stands.
+            found = self.offsets[:: self.batch].diff().tolist() if self.batch else []
+            self.splits = found or [0] * len(self.features)
+        return self.splits
 
 
 @dataclass
@@ -160,6 +160,8 @@ def _of_keyed_jagged(batch: Any) -> Jagged:
         offsets = offsets_of(signed(lengths))
     ends = getattr(batch, "_offset_per_key", None)
     splits = _differences(ends) if ends else []
+    if len(found) == 1:  # then nobody has to ask the device
+        splits = [values.shape[0]]
     _check_parts("values", values, offsets, found_weights)
     if len(set(found)) < len(found):
         twice = next(name for name in found if found.count(name) > 1)

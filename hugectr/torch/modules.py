@@ -106,7 +106,7 @@ class EmbeddingBagCollection(Collection):
                 rows[name].values(),
                 rows[name].offsets().to(torch.int64),
                 mode="sum",
-                per_sample_weights=weights[start : start + count],
+                per_sample_weights=weights.narrow(0, start, count),
                 include_last_offset=True,
             )
         return result

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.torch.backwards import keep_token, no_second_derivatives, traced_as_backward
 from hugectr.torch.engine import NO_TOKEN, NOT_THE_BAGS, Engine, engine
 from hugectr.torch.inputs import bags_within
 from hugectr.torch.table_memory import (
@@ -289,7 +290,8 @@ def look_up_batch(
 ) -> list[torch.Tensor]:
     """Vectors of a batch that does not train."""
     own = engine(collection)
-    outputs = _outputs(values, sizes, dims, dtype)
+    # Bags that are none may have less than no keys, which is said below.
+    outputs = _outputs(values, [max(size, 0) for size in sizes], dims, dtype)
     if own.group.size > 1 or not _empty(values, batch, pooled):
         beside = _beside(own, outputs)
         own.look_up(
@@ -350,19 +352,6 @@ def _check_device(what: str, values: torch.Tensor, device: torch.device) -> None
         )
 
 
-_hooks_of_saved: Callable[[bool], Any] | None = getattr(
-    torch._C._autograd, "_top_saved_tensors_default_hooks", None
-)
-
-
-def keep_token(token: torch.Tensor) -> torch.Tensor | None:
-    """The token, to be kept until backward, where hooks may save copies of tensors instead: its
-    batch ends with its own memory."""
-    if torch.compiler.is_compiling():
-        return None
-    return None if _hooks_of_saved is not None and _hooks_of_saved(True) is None else token
-
-
 #: Of lookups that may have a backward, modulo what is more than one graph has.
 _calls, _CALLS = itertools.count(), 2**16
 
@@ -375,16 +364,6 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None
     ctx.token = keep_token(inputs[1])
 
 
-def no_second_derivatives() -> None:
-    """Refuses a backward that is to be derived itself."""
-    if torch.is_grad_enabled():
-        raise InvalidArgument(
-            "a collection of hugectr.torch has no second derivatives: call backward() without "
-            "create_graph; derivatives of what follows its vectors may be taken with "
-            "torch.autograd.grad with respect to the vectors"
-        )
-
-
 def _backward(ctx: Any, gradients: list[torch.Tensor | None]) -> tuple[Any, ...]:
     no_second_derivatives()
     (token,) = ctx.saved_tensors
@@ -392,7 +371,8 @@ def _backward(ctx: Any, gradients: list[torch.Tensor | None]) -> tuple[Any, ...]
         torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient
         for gradient, (shape, dtype, device) in zip(gradients, ctx.shapes, strict=True)
     ]
-    anchor = accumulate(token, all_of_them, ctx.collection, ctx.call)
+    with traced_as_backward():
+        anchor = accumulate(token, all_of_them, ctx.collection, ctx.call)
     ctx.token = None
     return (anchor, *[None] * 5)
 

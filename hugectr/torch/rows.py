@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import torch
 
+from hugectr import _core
 from hugectr.base.errors import InvalidArgument
 from hugectr.base.row_keys import check_row_keys
 from hugectr.processes.agreement import jointly, together
@@ -18,7 +19,7 @@ from hugectr.torch.engine import Engine
 from hugectr.torch.state_rows import checked_rows
 
 if TYPE_CHECKING:
-    from hugectr._core_collection import CollectionTable
+    from hugectr._core_collection import CollectionTable, TableParams
 
 T = TypeVar("T")
 
@@ -113,9 +114,25 @@ class Rows:
         InvalidArgument
             When shapes do not fit.
         """
-        self._each(
-            "a write", lambda: self._load({"keys": _keys("write", keys), "vectors": vectors})
-        )
+
+        def write() -> None:
+            named = _keys("write", keys)
+            self._engine.end_batches()
+            rows = {"keys": named, "vectors": vectors}
+            # Rows that are there keep what the core is not given.
+            some = self._table.stats()["rows"] > 0
+            self._load(rows | self._untrained(len(named)) if some else rows)
+
+        self._each("a write", write)
+
+    def _untrained(self, count: int) -> dict[str, Any]:
+        """States and last steps of so many rows that nothing has trained."""
+        found = untrained_row(self._engine.specs[self._index])
+        last_step = found["last_step"]
+        return {
+            "states": [np.broadcast_to(each, (count, *each.shape[1:])) for each in found["states"]],
+            "last_step": None if last_step is None else np.broadcast_to(last_step, count),
+        }
 
     def erase(self, keys: Any) -> int:
         """Forget the rows of keys (n); returns how many there were."""
@@ -202,6 +219,23 @@ class Rows:
                 "last_step": None if last_step is None else last_step[own],
             }
         )
+
+
+def untrained_row(spec: TableParams) -> _core.BufferBag:
+    """A row as a table begins it, with its states."""
+    of_device = {name: value for name, value in spec.items() if not name.startswith("memory_")}
+    table = _core.TableCollection([of_device], "cpu", 0, 1).tables()[0]  # type: ignore[list-item]
+    vectors = np.zeros((1, spec["embedding_vec_size"]), np.float32)
+    table.load(
+        {
+            "keys": np.zeros(1, np.int64),
+            "slot_ids": None,
+            "vectors": vectors,
+            "states": [],
+            "last_step": None,
+        }
+    )
+    return table.dump(with_states=True)
 
 
 def _joined(arrays: list[Any]) -> Any:

@@ -96,10 +96,12 @@ class JaggedVectors:
         """Vectors (B, length, d): zeros behind the last, what is beyond is left out."""
         places = torch.arange(length, device=self._offsets.device)
         inside = places < self.lengths()[:, None]
-        source = (self._offsets[:-1, None] + places).clamp(max=max(self._values.shape[0] - 1, 0))
-        if self._values.shape[0] == 0:
-            return self._values.new_zeros((*inside.shape, self._values.shape[1]))
-        return self._values[source].masked_fill(~inside[..., None], 0)
+        values = self._values
+        # A compiler may not know whether there is a key, and can not ask.
+        if torch.compiler.is_compiling() or values.shape[0] == 0:
+            values = torch.cat([values, values.new_zeros(1, values.shape[1])])
+        source = (self._offsets[:-1, None] + places).clamp(max=values.shape[0] - 1)
+        return values[source].masked_fill(~inside[..., None], 0)
 
     def to_nested(self) -> torch.Tensor:
         """A nested tensor of jagged layout, for attention over it (torch 2.5 and later)."""

@@ -3,6 +3,7 @@
 
 import pytest
 import torch
+from torch.torch_version import TorchVersion
 
 import hugectr
 import hugectr.torch as ht
@@ -144,3 +145,23 @@ def test_a_collection_that_was_moved_is_compiled(device):
     called(torch.tensor([[1]], device=device)).sum().backward()
     rows.step()
     assert len(bags.rows()) == 1
+
+
+@pytest.mark.skipif(
+    TorchVersion(torch.__version__) < (2, 8), reason="older ones have no word for it"
+)
+def test_backward_is_no_part_of_a_compiled_forward(device, monkeypatch):
+    """Gradients that are known before there are any: of no samples, joined in one dimension."""
+    torch._dynamo.reset()
+    bags = Model(device).bags
+    calls = []
+    monkeypatch.setattr(bags._engine, "accumulate", lambda *_: calls.append("backward"))
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def joined(batch):
+        return torch.cat([each.flatten() for each in bags(batch).to_dict().values()]).sum()
+
+    loss = joined(batch_of(None, 0, device))
+    calls.append("forward")
+    loss.backward()
+    assert calls == ["forward", "backward"]
