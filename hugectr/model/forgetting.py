@@ -80,8 +80,10 @@ class Forgetting:
             Instead of keys, of a table whose rows have a life (``SparseEmbedding``: ``evict``,
             ``admit_after``). A dict says what all rows that go are like: ``older_than`` (steps
             since the last use; of a table with a ``ttl_column`` seconds before the latest time that
-            its rows have), ``fewer_uses_than``, ``admitted`` (bool). A callable gets a
-            ``RowUse`` of the rows of this process and returns a bool for each: True, it goes.
+            its rows have, and rows whose time is not known stay), ``fewer_uses_than``,
+            ``admitted`` (bool). All are strict: a row last used 20 steps ago is not older than 20.
+            A callable gets a ``RowUse`` of the rows of this process and returns a bool for each:
+            True, it goes.
         slot_ids : array of int, (n,), or int
             With keys, of Localized tables: the slot of each.
 
@@ -124,7 +126,7 @@ class Forgetting:
                 now, unsound = clock
                 if unsound and isinstance(where, Mapping) and "older_than" in where:
                     raise _no_clock(table, unsound)
-            mask = _mask(where, use, now)
+            mask = _mask(where, use, now, timed=clock is not None)
             slots = None if use.slot_ids is None else use.slot_ids[mask]
             return own.erase(use.keys[mask], slots)
 
@@ -190,7 +192,7 @@ def _no_clock(table: str, unsound: int) -> InvalidArgument:
     )
 
 
-def _mask(where: Where, use: RowUse, now: int) -> npt.NDArray[np.bool_]:
+def _mask(where: Where, use: RowUse, now: int, *, timed: bool) -> npt.NDArray[np.bool_]:
     if callable(where):
         mask = np.asarray(where(use))
         if mask.dtype != np.bool_ or mask.shape != use.keys.shape:
@@ -205,9 +207,13 @@ def _mask(where: Where, use: RowUse, now: int) -> npt.NDArray[np.bool_]:
         place = f"Model.evict: where[{name!r}]"
         if name == "older_than":
             chosen &= now - use.last_step > check_int(place, value, 0)
+            if timed:
+                # 0 is a time that nobody knows, as of rows from a checkpoint that counts steps:
+                # such a row does not expire, be it by its ttl or here.
+                chosen &= use.last_step > 0
         elif name == "fewer_uses_than":
             chosen &= use.uses < check_int(place, value, 0)
-        elif name == "admitted" and isinstance(value, bool):
+        elif name == "admitted" and isinstance(value, bool | np.bool_):
             chosen &= use.admitted == value
         else:
             raise rejected(
