@@ -53,14 +53,22 @@ def published(folder: Path) -> list[tuple[int, Path]]:
 
     A step is there once: under its own name, or else with ``AGAIN``.
     """
+    listed = _steps_in(folder)
+    while True:
+        found = {step: path for step, path in listed if (path / MANIFEST).is_file()}
+        before, listed = listed, ([] if found else _steps_in(folder))
+        # Where all that were listed are gone, a job that keeps few has saved another meanwhile.
+        if found or listed == before:
+            return sorted(found.items())
+
+
+def _steps_in(folder: Path) -> list[tuple[int, Path]]:
+    """What is called as a checkpoint is; of a step twice a name of its own comes last."""
     if not folder.is_dir():
         return []
-    found: dict[int, Path] = {}
-    for path in sorted(folder.iterdir(), reverse=True):  # a name of its own comes last
-        match = _STEP.fullmatch(path.name)
-        if match and (path / MANIFEST).is_file():
-            found[int(match[1])] = path
-    return sorted(found.items())
+    paths = sorted(folder.iterdir(), reverse=True)
+    matches = ((_STEP.fullmatch(path.name), path) for path in paths)
+    return [(int(match[1]), path) for match, path in matches if match]
 
 
 def latest(folder: Path) -> Path | None:

@@ -14,6 +14,7 @@ from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.checkpoints.description import Description
 from hugectr.config.graph import read_graph
 from hugectr.data.schema.storage import restored
+from hugectr.serving.newest import of_newest
 from hugectr.serving.prediction_model import PredictionModel
 from hugectr.serving.rebuilt import (
     BATCH,
@@ -54,7 +55,8 @@ def load(
     ----------
     path : path-like
         What ``Model.save`` returned, or the folder of checkpoints that it was given: then the
-        newest. Of a delta all that it builds on is read.
+        newest, also where a job saves there meanwhile and removes older ones (``keep_last``). Of a
+        delta all that it builds on is read.
     device : {"cpu", "cuda", "auto"}
         "auto" takes CUDA when it is available. One device holds all tables.
     batch_size : int or None
@@ -76,7 +78,8 @@ def load(
         When there is no checkpoint, or one that does not describe its model and no ``graph``; when
         there is a ``graph`` of other weights, or one beside a checkpoint that needs none.
     DataError
-        When a file is missing or damaged, or of a later version.
+        When a file is missing or damaged, or of a later version; when ten checkpoints one after
+        the other are removed while they are read.
     OutOfMemory
         When the device has no room for the tables.
 
@@ -90,7 +93,15 @@ def load(
     if batch_size is not None:
         check_int("load: batch_size", batch_size, 1)
     # The core reads paths as UTF-8.
-    saved = _core.read_description(check_str("load: path", check_path("load: path", path)))
+    where = check_str("load: path", check_path("load: path", path))
+    return of_newest(Path(where), lambda: _load(where, device, batch_size, graph))
+
+
+def _load(
+    path: str, device: str, batch_size: int | None, graph: str | os.PathLike[str] | None
+) -> PredictionModel:
+    """What is there now."""
+    saved = _core.read_description(path)
     place = saved["path"]
     batch = batch_size or saved["batchsize_eval"] or BATCH
     if saved["model"]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
@@ -54,17 +55,22 @@ class HybridEmbeddingParam:
 
     def __post_init__(self) -> None:
         where = "HybridEmbeddingParam: "
-        check_int(where + "max_num_frequent_categories", self.max_num_frequent_categories, 0)
-        check_int(where + "max_num_infrequent_samples", self.max_num_infrequent_samples, -1)
-        check_float(where + "p_dup_max", self.p_dup_max, 0.0, 1.0)
+
+        def keep(name: str, check: Callable[..., Any], *bounds: float) -> None:
+            # Python's own numbers, which JSON has.
+            object.__setattr__(self, name, check(where + name, getattr(self, name), *bounds))
+
+        keep("max_num_frequent_categories", check_int, 0)
+        keep("max_num_infrequent_samples", check_int, -1)
+        keep("p_dup_max", check_float, 0.0, 1.0)
         for name in (
             "max_all_reduce_bandwidth",
             "max_all_to_all_bandwidth",
             "efficiency_bandwidth_ratio",
         ):
-            check_float(where + name, getattr(self, name), 0.0)
+            keep(name, check_float, 0.0)
         for name in ("use_train_precompute_indices", "use_eval_precompute_indices"):
-            check_bool(where + name, getattr(self, name))
+            keep(name, check_bool)
         check_enum(where + "communication_type", self.communication_type, CommunicationType)
         check_enum(where + "hybrid_embedding_type", self.hybrid_embedding_type, HybridEmbeddingType)
 

@@ -53,7 +53,7 @@ class Placement:
     def __post_init__(self) -> None:
         check_choice("Placement: kind", self.kind, PLACEMENTS)
         if self.device is not None:
-            check_int("Placement: device", self.device, 0)
+            object.__setattr__(self, "device", check_int("Placement: device", self.device, 0))
             if self.kind not in _OF_A_DEVICE:
                 allowed = f"None: {self.kind!r} is not of one device"
                 raise rejected("Placement: device", self.device, allowed)

@@ -55,24 +55,24 @@ class RowLife:
         return LFU_DECAY if self.evict == "lfu" else 1.0
 
     def check(self, where: str) -> RowLife:
-        """The same, checked; ``where`` begins the messages.
+        """The same, checked and in Python's own numbers; ``where`` begins the messages.
 
         Raises
         ------
         InvalidArgument
             Naming the argument, what was found and what is allowed.
         """
-        check_int(where + "max_rows", self.max_rows, 0, 1 << 48)
+        max_rows = check_int(where + "max_rows", self.max_rows, 0, 1 << 48)
         if self.evict not in EVICTIONS:
             raise rejected(where + "evict", self.evict, "'none', 'lru', 'lfu' or 'ttl'")
-        if self.evict in ("lru", "lfu") and not self.max_rows:
+        if self.evict in ("lru", "lfu") and not max_rows:
             allowed = f"at least 1: evict={self.evict!r} makes room when there are more rows"
-            raise rejected(where + "max_rows", self.max_rows, allowed)
-        check_int(where + "ttl", self.ttl, 0, 1 << 32)
-        if self.evict == "ttl" and not self.ttl:
-            raise rejected(where + "ttl", self.ttl, "at least 1 step, with evict='ttl'")
-        if self.evict != "ttl" and self.ttl:
-            raise rejected(where + "ttl", self.ttl, f"0 with evict={self.evict!r}; or evict='ttl'")
+            raise rejected(where + "max_rows", max_rows, allowed)
+        ttl = check_int(where + "ttl", self.ttl, 0, 1 << 32)
+        if self.evict == "ttl" and not ttl:
+            raise rejected(where + "ttl", ttl, "at least 1 step, with evict='ttl'")
+        if self.evict != "ttl" and ttl:
+            raise rejected(where + "ttl", ttl, f"0 with evict={self.evict!r}; or evict='ttl'")
         check_str(where + "ttl_column", self.ttl_column)
         if self.ttl_column and self.evict != "ttl":
             allowed = f"'' with evict={self.evict!r}; or evict='ttl' and a ttl in seconds"
@@ -82,9 +82,15 @@ class RowLife:
             raise rejected(where + "decay", self.decay, "above 0, at most 1")
         if self.evict != "lfu" and decay != 1.0:
             raise rejected(where + "decay", self.decay, "1.0 unless evict='lfu'")
-        check_int(where + "evict_every", self.evict_every, 1, (1 << 32) - 1)
-        check_int(where + "admit_after", self.admit_after, 1, MOST_USES)
-        return self
+        return RowLife(
+            max_rows=max_rows,
+            evict=str(self.evict),
+            ttl=ttl,
+            decay=decay,
+            evict_every=check_int(where + "evict_every", self.evict_every, 1, (1 << 32) - 1),
+            admit_after=check_int(where + "admit_after", self.admit_after, 1, MOST_USES),
+            ttl_column=str(self.ttl_column),
+        )
 
     @property
     def keeps_scores(self) -> bool:

@@ -98,6 +98,7 @@ def test_rows_of_a_checkpoint_that_counts_steps_have_no_time(tmp_path, rng, scor
     assert left["scores"].tolist() == account.scores()
     assert sum(row[1] == 0 for row in account.rows.values()) > 10
     assert account.evicted > 0
+    assert model.evict("one", where={"older_than": 10**6}) == 0, "their age is not known"
     # And back: times are no steps, so the rows count as used then.
     path = model.save(tmp_path / "timed")
     steps = build(data, {"evict": "ttl", "ttl": 9, "evict_every": 50})

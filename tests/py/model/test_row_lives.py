@@ -213,7 +213,7 @@ def test_rows_are_evicted_by_how_they_were_used(rng):
     assert model.evict("one", where=once) == len(seldom) > 0
     assert asked[0].admitted.all()
     assert model.evict("one", where={"fewer_uses_than": 2}) == 0
-    assert model.evict("one", where={"admitted": False}) == 0
+    assert model.evict("one", where={"admitted": np.False_}) == 0
     assert set(rows_of(model, 0)[0]) == set(account.rows) - old - seldom
     assert model.train()
 
