@@ -12,9 +12,8 @@ import numpy as np
 
 from hugectr import _core
 from hugectr.base import log
-from hugectr.data.arrays import MemoryDataset, first_samples
-from hugectr.data.file_samples import first_file_samples
-from hugectr.data.inspect_columns import RawShape
+from hugectr.data.arrays import MemoryDataset
+from hugectr.data.first_keys import FirstKeys, SampleShape, keys_of_dataset, keys_of_source
 from hugectr.model.calibration import Keys, frequent_keys
 from hugectr.model.network_time import network_time
 from hugectr.model.planned import Planned, placement_of, say_what_differs
@@ -28,7 +27,6 @@ from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad, guessed_rows
 from hugectr.plan.tiers import Tiers
 from hugectr.processes.agreement import from_root
 from hugectr.spec.embedding import VECTOR_TYPES, SparseEmbedding
-from hugectr.spec.enums import DataReaderType_t
 from hugectr.spec.optimizer import state_widths
 from hugectr.spec.solver import Solver
 
@@ -106,7 +104,8 @@ def frequent_of(graph: Graph, placed: Mapping[str, Planned]) -> dict[str, list[i
         return {}
 
     def count() -> dict[str, list[int]]:
-        data = _samples(graph, graph.solver.num_iterations_statistics * graph.solver.batchsize)
+        limit = graph.solver.num_iterations_statistics * graph.solver.batchsize
+        data = _samples(graph, limit, "so that none is frequent")
         if data is None or not data.samples:
             return {name: [] for name in wanted}
         return {
@@ -185,7 +184,9 @@ def predict(
     rates, near = machine_of(solver, machine), len(solver.vvgpu[0])
     dense = network_time(graph, rates)
     job = Job(solver.num_devices, solver.batchsize, rates, solver.compute_dtype, near, dense)
-    data = _samples(graph, max(SAMPLES, solver.batchsize))
+    data = _samples(
+        graph, max(SAMPLES, solver.batchsize), "so that each is taken for a row of its own"
+    )
     tables = [
         replace(_load(graph, one, data, (rows or {}).get(one.sparse_embedding_name)), tiers=tiers)
         for one, tiers in zip(graph.embeddings, _tiers(graph), strict=True)
@@ -215,40 +216,29 @@ def predict_together(
     return plan_of_json(found, "plan")
 
 
-def _samples(graph: Graph, limit: int) -> MemoryDataset | None:
-    """The first samples of the training data; None where they can not be looked at."""
+def _samples(graph: Graph, limit: int, otherwise: str) -> FirstKeys | None:
+    """Keys of the first samples of the training data, as the reader will have them; None where
+    they can not be looked at: ``otherwise`` says what follows."""
     assert graph.input is not None, "tables come after it"
     reader, inputs = graph.reader_params, graph.input
-    source = reader.source
-    if isinstance(source, MemoryDataset):
-        return first_samples(source, min(limit, source.samples))
-    if not isinstance(source, str) or not source:
-        return None
-    kind = reader.data_reader_type
-    form = "Raw" if kind is DataReaderType_t.RawAsync else kind.name
-    hotness = tuple(nnz for param in inputs.sparse for nnz in param.nnz_per_slot)
-    shape = RawShape(inputs.label_dim, inputs.dense_dim, hotness, reader.float_label_dense)
+    if isinstance(reader.source, MemoryDataset):
+        return keys_of_dataset(reader.source, limit)
+    shape = SampleShape(
+        inputs.label_dim + inputs.dense_dim,
+        [(param.top_name, param.nnz_per_slot) for param in inputs.sparse],
+        graph.solver.i64_input_key,
+    )
     try:
-        return first_file_samples(
-            source,
-            form,
-            inputs.label_dim,
-            inputs.dense_dim,
-            [(param.top_name, param.slot_num) for param in inputs.sparse],
-            limit,
-            i64=graph.solver.i64_input_key,
-            raw=shape if form == "Raw" else None,
-        )
+        with log.only_warnings():
+            spec = reader.to_spec(inputs)
+        return keys_of_source(spec, shape, limit)
     except (RuntimeError, ValueError, OSError) as error:
-        log.warning(
-            f"plan: keys of {source} were not counted, so that each is taken for a row of its own: "
-            f"{error}"
-        )
+        log.warning(f"plan: keys of {reader.source} were not counted, {otherwise}: {error}")
         return None
 
 
 def _load(
-    graph: Graph, table: SparseEmbedding, data: MemoryDataset | None, rows: int | None
+    graph: Graph, table: SparseEmbedding, data: FirstKeys | None, rows: int | None
 ) -> TableLoad:
     assert graph.input is not None, "tables come after it"
     params = [graph.input.sparse_param(name) for name in table.bottom_names]
@@ -314,7 +304,7 @@ def _kinds(table: SparseEmbedding, slots: int, one_number_a_row: bool) -> tuple[
 class _Keys:
     """Keys of a table in some samples, told apart by slot where its rows are."""
 
-    def __init__(self, table: SparseEmbedding, data: MemoryDataset) -> None:
+    def __init__(self, table: SparseEmbedding, data: FirstKeys) -> None:
         self._samples = data.samples
         self._inputs = []  # of each: keys, and how many those before each sample are
         for name in table.bottom_names:
