@@ -15,6 +15,7 @@ from hugectr.base import log
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.first_keys import FirstKeys, SampleShape, keys_of_dataset, keys_of_source
 from hugectr.model.calibration import Keys, frequent_keys
+from hugectr.model.may_be_placed import allowed_kinds
 from hugectr.model.network_time import network_time
 from hugectr.model.planned import Planned, placement_of, say_what_differs
 from hugectr.model.table_memory import budgets_of_tables
@@ -23,7 +24,7 @@ from hugectr.plan.machine import Machine, machine_named, read_machine
 from hugectr.plan.placements import PlacementPlan
 from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.planning import plan_placements
-from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad, guessed_rows
+from hugectr.plan.table_load import FrequentLoad, TableLoad, guessed_rows
 from hugectr.plan.tiers import Tiers
 from hugectr.processes.agreement import from_root
 from hugectr.spec.embedding import VECTOR_TYPES, SparseEmbedding
@@ -255,10 +256,9 @@ def _load(
         if solver.num_devices > 1:  # one device has all samples, and no frequent keys of its own
             of_device = counted.share(max(1, solver.batchsize // solver.num_devices))
             frequent = counted.frequent(table, solver)
-    budget = table.rows_per_gpu * solver.num_devices
     sized = sum(table.slot_size_array) if table.is_localized else 0
     optimizer = table.own_optimizer(graph.opt_params).optimizer_type
-    known = rows or sized or budget or table.life.max_rows
+    known = rows or sized or _most_rows(table, len(hotness), solver)
     least = math.ceil(solver.batchsize * keys * distinct)  # rows that a batch has
     widths = state_widths(optimizer, table.embedding_vec_size)
     return TableLoad(
@@ -270,13 +270,24 @@ def _load(
         distinct,
         of_device,
         sum(widths),
-        _kinds(table, len(hotness), any(width == 1 for width in widths)),
+        allowed_kinds(table, len(hotness), 1 in widths, solver.num_devices),
         frequent,
         VECTOR_TYPES[table.vector_type],
         wire=table.wire or solver.wire,
         exchange=table.exchange,
         rows_from="given" if known else "samples" if seen else "batch",
     )
+
+
+def _most_rows(table: SparseEmbedding, slots: int, solver: Solver) -> int:
+    """Rows that a table may have on all devices together; 0: no bound."""
+    kind, holders = table.placement.kind if table.placement else "", solver.num_devices
+    if kind in ("one_device", "replicated", "by_column"):
+        holders = 1  # its own budget: only a plan's placement has that of all devices on one
+    elif kind == "by_slot":
+        holders = min(holders, slots)
+    bounds = [table.rows_per_gpu * holders, table.life.max_rows]
+    return min((bound for bound in bounds if bound), default=0)
 
 
 def _tiers(graph: Graph) -> list[Tiers | None]:
@@ -288,17 +299,6 @@ def _tiers(graph: Graph) -> list[Tiers | None]:
         host, disk = size.get("memory_host"), size.get("memory_disk")
         found.append(None if device is None else Tiers(device, host, disk))
     return found
-
-
-def _kinds(table: SparseEmbedding, slots: int, one_number_a_row: bool) -> tuple[str, ...]:
-    by_slot = table.combiner != "concat" and (table.is_localized or slots == 1)
-    left_out = {
-        "by_slot": not by_slot,
-        "by_column": one_number_a_row or table.rows_go,
-        "hybrid": table.is_localized or table.rows_go,
-        "replicated": table.rows_go,
-    }
-    return tuple(kind for kind in KINDS if not left_out.get(kind, False))
 
 
 class _Keys:
