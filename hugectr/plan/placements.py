@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hugectr.base.arguments import check_int
+from hugectr.base.arguments import check_float, check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
 from hugectr.plan.whole_step import BESIDE, TRAVEL, hidden, whole_step
@@ -127,16 +127,29 @@ class PlacementPlan:
             ``embedding_update`` sends gradients and updates, as far as nothing of it lies beside
             other work; ``exchange_update`` is what is waited for of the latter.
         steps : int
+
+        Raises
+        ------
+        InvalidArgument
+            When a measured stage is no time, or there was no step.
         """
         check_int("beside: steps", steps, 1)
+        given: Any = stage_seconds
+        if not isinstance(given, Mapping):
+            allowed = "seconds by stage, as Model.stage_seconds() gives them"
+            raise rejected("beside: stage_seconds", given, allowed)
         return replace(
             self,
             measured_ms={
-                name: round(1e3 * stage_seconds[name] / steps, 6)
+                name: round(1e3 * self._seconds(stage_seconds, name) / steps, 6)
                 for name in _STAGES
                 if name in stage_seconds
             },
         )
+
+    @staticmethod
+    def _seconds(stage_seconds: Mapping[str, float], name: str) -> float:
+        return check_float(f"beside: stage_seconds[{name!r}]", stage_seconds[name], 0.0)
 
     @property
     def step_ms(self) -> float:

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import logging
 
+import numpy as np
 import pytest
 from plan.planned_models import keys_of, model_of
 
 import hugectr
 from hugectr import InvalidArgument
-from hugectr.plan.placements import FORMAT
+from hugectr.plan.placements import FORMAT, PlacementPlan
 from hugectr.plan.plan_file import plan_of_json
 
 
@@ -187,3 +188,14 @@ def test_an_exchange_that_a_plan_file_changes_is_told_of(tmp_path, caplog):
     table = {"exchange": "unique"}
     model_of(keys_of(512, 100), 2, megabytes=1, table=table, plan=str(file)).plan()
     assert "before what tables have: 'emb' exchange pooled (not unique)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "stages", [None, [1.0], {"plan": "1"}, {"plan": float("nan")}, {"dense": -1.0}]
+)
+def test_measured_times_are_times(stages):
+    """A plan with others could be saved, and not be read again."""
+    plan = PlacementPlan((), 1, 1)
+    with pytest.raises(hugectr.InvalidArgument, match="beside: stage_seconds"):
+        plan.beside(stages, 2)
+    assert plan.beside({"plan": np.float64(0.5), "others": "x"}, 2).measured_ms == {"plan": 250.0}
