@@ -14,6 +14,7 @@ import numpy as np
 from hugectr.base.arguments import check_float, check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
+from hugectr.base.printable import printable
 from hugectr.plan.whole_step import BESIDE, TRAVEL, hidden, whole_step
 
 FORMAT = "hugectr placements"
@@ -293,27 +294,29 @@ class PlacementPlan:
 
     def __str__(self) -> str:
         """A line a table, then the phases, then what other plans would take."""
-        wide = max([len(table.name) for table in self.tables] + [5])
+        names = [printable(table.name) for table in self.tables]  # of a config from anywhere
+        wide = max([len(name) for name in names] + [5])
         kind = max([len(str(table)) for table in self.tables] + [13])
         lines = [
-            f"{table.name.ljust(wide)}  {str(table).ljust(kind)}  {table.rows:>12,} rows"
+            f"{name.ljust(wide)}  {str(table).ljust(kind)}  {table.rows:>12,} rows"
             f"  {sum(table.ms.values()):8.3f} ms{_tiers_of(table)}"
-            for table in self.tables
+            for name, table in zip(names, self.tables, strict=True)
         ]
         lines.append(
-            f"predicted for {self.devices} devices, batch {self.batchsize}, {self.machine}:"
+            f"predicted for {self.devices} devices, batch {self.batchsize}, "
+            f"{printable(self.machine)}:"
         )
         if len(self.tiers) > 1:
             lines += [
                 f"  {tier.ljust(15)} {max(held) / 1e9:8.3f} GB of the device with the most rows"
                 for tier, held in self.tiers.items()
             ]
-        lines += [f"  no room: {where}" for where in self.lacking]
-        lines += [f"  note: {said}" for said in self.notes]
+        lines += [f"  no room: {printable(where)}" for where in self.lacking]
+        lines += [f"  note: {printable(said)}" for said in self.notes]
         for phase, ms in self.ms.items():
             fixed = self.fixed_ms.get(phase, 0.0)
             beside = f", {fixed:.3f} of it launches and waits" if fixed else ""
-            lines.append(f"  {phase.ljust(15)} {ms:8.3f} ms{beside}")
+            lines.append(f"  {printable(phase).ljust(15)} {ms:8.3f} ms{beside}")
         lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
         if self.dense_ms:
             hides = (
@@ -321,10 +324,12 @@ class PlacementPlan:
             )
             lines.append(f"  {'dense network'.ljust(15)} {self.dense_ms:8.3f} ms{hides}")
         lines.append(f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, {self.beside_step}")
-        lines += [f"  all {kind.ljust(11)} {ms:8.3f} ms" for kind, ms in self.uniform_ms.items()]
+        uniform = [(printable(name), ms) for name, ms in self.uniform_ms.items()]
+        lines += [f"  all {name.ljust(11)} {ms:8.3f} ms" for name, ms in uniform]
         if self.measured_ms:
             lines.append("measured:")
-            lines += [f"  {name.ljust(15)} {ms:8.3f} ms" for name, ms in self.measured_ms.items()]
+            stages = [(printable(name), ms) for name, ms in self.measured_ms.items()]
+            lines += [f"  {name.ljust(15)} {ms:8.3f} ms" for name, ms in stages]
         return "\n".join(lines)
 
     @property

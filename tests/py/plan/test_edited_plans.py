@@ -12,6 +12,7 @@ from plan.planned_models import keys_of, model_of
 
 import hugectr
 from hugectr import InvalidArgument
+from hugectr.plan.memory import MemoryPlan
 from hugectr.plan.placements import FORMAT, PlacementPlan
 from hugectr.plan.plan_file import plan_of_json
 
@@ -199,3 +200,17 @@ def test_measured_times_are_times(stages):
     with pytest.raises(hugectr.InvalidArgument, match="beside: stage_seconds"):
         plan.beside(stages, 2)
     assert plan.beside({"plan": np.float64(0.5), "others": "x"}, 2).measured_ms == {"plan": 250.0}
+
+
+def test_a_plan_on_a_terminal_has_no_commands_to_it():
+    """Nor has the memory above it: names come from a config or a plan of somebody's."""
+    name = "a\x1b[2Jb\nc"
+    found = plan_of(
+        table={"name": name}, machine=name, predicted_ms={name: 1}, uniform_ms={name: 1},
+        measured_ms={name: 1}, notes=[name], lacking=[name],
+    )  # fmt: skip
+    said = str(plan_of_json(found, "plan"))
+    assert said.count(r"a\x1b[2Jb\nc") == 7
+    assert "\x1b" not in said
+    memory = MemoryPlan.of([(0, "cpu:0", name, "rows", 1)], [(name, 1, 1, 1)], [name], [name])
+    assert "\x1b" not in str(memory)
