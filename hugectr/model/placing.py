@@ -335,7 +335,11 @@ class _Keys:
         """What a hybrid makes of the table; None where no key is frequent."""
         keys = self.of(self._samples)
         param, budget = table.hybrid_embedding_param, table.rows_per_gpu
-        chosen = frequent_keys(keys, param, solver, self._samples, budget)
+        named = table.placement.frequent if table.placement is not None else None
+        if named is None:
+            chosen = frequent_keys(keys, param, solver, self._samples, budget)
+        else:
+            chosen = np.array(named, np.int64)
         if table.is_localized or not len(chosen):
             return None
         own = max(1, solver.batchsize // solver.num_devices)

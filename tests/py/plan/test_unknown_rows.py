@@ -78,3 +78,19 @@ def test_placements_that_compile_refuses_are_not_planned(table, says):
         model = model_of(keys_of(512, 100), megabytes=1, table=given)
         with pytest.raises(hugectr.InvalidArgument, match=says):
             refused(model)
+
+
+@pytest.mark.parametrize("frequent", [range(400), range(400, 500), ()])
+def test_frequent_keys_that_a_table_names_are_planned(frequent):
+    """Not those that would be counted, of which there are none among evenly drawn keys."""
+    hybrid = hugectr.Placement("hybrid", frequent=list(frequent))
+    data = keys_of(4096, 400)
+
+    def bytes_of(placement):
+        table = {"placement": placement, "exchange": "unique"}
+        plan = model_of(data, batch=1024, table=table).plan({"emb": 1000}, machine="h200")
+        return plan.placement.tables[0].bytes[0]
+
+    row = bytes_of("by_key") / (1000 / 4)
+    wanted = len(frequent) + (1000 - len(frequent)) / 4
+    assert bytes_of(hybrid) == pytest.approx(wanted * row, rel=1e-3)
