@@ -128,6 +128,9 @@ class ArrowDecoder(Protocol):
         Blocks whose bytes are 0 do not count against read_ahead_bytes.
         """
 
+    def read(self, block: int) -> Any:
+        """A block, as a record batch of pyarrow."""
+
     def decode(self, block: int, schema: int, array: int) -> None:
         """Exports a block as struct array to the addresses of an ArrowSchema and ArrowArray."""
 

@@ -15,6 +15,7 @@ from hugectr.base.arguments import (
     check_str,
 )
 from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
+from hugectr.base.unique_keys import unique_keys
 from hugectr.data.regular_file import read_text
 
 _MISSING: Any = object()
@@ -153,16 +154,8 @@ def read_json(file: str | Path) -> JsonObject:
     except (OSError, DataError) as error:
         raise InvalidArgument(f"{path}: can not be read as text: {error}") from None
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(pairs)
-        if len(result) != len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
-            raise InvalidArgument(f"{path}: the key {twice!r} stands twice in one object")
-        return result
-
     try:
-        value = json.loads(text, object_pairs_hook=unique)
+        value = json.loads(text, object_pairs_hook=unique_keys(path))
         if r"\ud" in text.lower():  # half a surrogate pair could be neither shown nor written
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:

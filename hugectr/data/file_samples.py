@@ -68,7 +68,7 @@ def first_file_samples(
     sparse, first = {}, 0
     for name, count in slots:
         part = slice(first, first + count)
-        sparse[name] = _csr(table.counts[:, part], keys[part])
+        sparse[name] = csr_of_slots(table.counts[:, part], keys[part])
         first += count
     dense = table.values[:, label_dim:]
     if raw is not None and not raw.floats:
@@ -94,7 +94,7 @@ def _moved(keys: Sequence[Keys], sizes: Sequence[int]) -> list[Keys]:
     return [one + offset for one, offset in zip(keys, offsets, strict=True)]
 
 
-def _csr(counts: Keys, keys: Sequence[Keys]) -> tuple[Keys, npt.NDArray[np.uint64]]:
+def csr_of_slots(counts: Keys, keys: Sequence[Keys]) -> tuple[Keys, npt.NDArray[np.uint64]]:
     """Keys of some slots in the order of the samples, and their row offsets.
 
     Parameters

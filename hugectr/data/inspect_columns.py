@@ -175,7 +175,7 @@ def read_parquet(path: str, limit: int) -> Table:
     values = np.stack(floats, axis=1) if floats else np.zeros((read, 0), np.float32)
     counts, keys, wide = [], [], False
     for name in slots:
-        count, values_of = _keys(name, table.column(name))
+        count, values_of = keys_of_column(name, table.column(name))
         wide |= table.schema.field(name).type not in (pa.uint32(), pa.int32())
         counts.append(count)
         keys.append(values_of)
@@ -204,7 +204,7 @@ def _floats(name: str, column: pa.ChunkedArray) -> npt.NDArray[np.float32]:
     return np.asarray(array.to_numpy(zero_copy_only=False), np.float32)
 
 
-def _keys(
+def keys_of_column(
     name: str, column: pa.ChunkedArray
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Keys a row, and all of them; a null counts as no key."""

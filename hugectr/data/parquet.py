@@ -339,8 +339,8 @@ class ParquetBlocks:
         columns = [column for part in parts for column in part.columns]
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
-    def decode(self, block: int, schema: int, array: int) -> None:
-        """Export a row group to the addresses of an ArrowSchema and an ArrowArray."""
+    def read(self, block: int) -> pa.RecordBatch:
+        """A row group."""
         index, group, size = self._blocks[block]
         try:
             what = f"row group {group} of {self._files[index]!r}"
@@ -348,7 +348,11 @@ class ParquetBlocks:
             batches = table.combine_chunks().to_batches()
             if len(batches) != 1:
                 raise DataError(f"{self._files[index]!r}: row group {group} has no rows")
-            batches[0]._export_to_c(array, schema)
+            return batches[0]
         except (OSError, pa.ArrowException, ValueError) as error:
             self._open_files.current = None
             raise DataError(f"{self._files[index]!r}, row group {group}: {error}") from error
+
+    def decode(self, block: int, schema: int, array: int) -> None:
+        """Export a row group to the addresses of an ArrowSchema and an ArrowArray."""
+        self.read(block)._export_to_c(array, schema)

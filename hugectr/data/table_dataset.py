@@ -53,6 +53,10 @@ class TableBlocks:
             raise InvalidArgument(f"a table in memory has no source to change to ({source!r})")
         return [IN_MEMORY], [(0, batch.num_rows, 0) for batch in self._batches]
 
+    def read(self, block: int) -> pa.RecordBatch:
+        """A batch."""
+        return self._batches[block]
+
     def decode(self, block: int, schema: int, array: int) -> None:
         """Export a batch to the addresses of an ArrowSchema and an ArrowArray."""
-        self._batches[block]._export_to_c(array, schema)
+        self.read(block)._export_to_c(array, schema)

@@ -13,6 +13,8 @@ from hugectr.spec.hybrid import HybridEmbeddingParam
 from hugectr.spec.solver import Solver
 
 Keys = npt.NDArray[np.int64]
+#: Greatest number of a key's type, which marks free places and is no row's key.
+_RESERVED = {True: (1 << 63) - 1, False: (1 << 32) - 1}
 
 
 def least_count(param: HybridEmbeddingParam, solver: Solver, batches: float) -> float:
@@ -40,7 +42,8 @@ def frequent_keys(
     """The frequent ones of these keys, ascending.
 
     At most ``max_num_frequent_categories`` batches of them, and no more than a device may have rows
-    of, the most frequent first; of equally frequent ones those with the lesser key.
+    of, the most frequent first; of equally frequent ones those with the lesser key. What is no key
+    of the model's type is left out: the reader refuses or skips its sample.
 
     Parameters
     ----------
@@ -53,7 +56,9 @@ def frequent_keys(
     budget : int
         Rows that a device may have; 0: any number.
     """
-    found, counts = np.unique(keys, return_counts=True)
+    i64 = solver.i64_input_key
+    is_key = (keys < _RESERVED[i64]) & (i64 | (keys >= 0))
+    found, counts = np.unique(keys[is_key], return_counts=True)
     batches = samples / solver.batchsize
     order = np.lexsort((found, -counts))
     most = param.max_num_frequent_categories * solver.batchsize

@@ -12,10 +12,10 @@ import numpy as np
 
 from hugectr import _core
 from hugectr.base import log
-from hugectr.data.arrays import MemoryDataset, first_samples
-from hugectr.data.file_samples import first_file_samples
-from hugectr.data.inspect_columns import RawShape
+from hugectr.data.arrays import MemoryDataset
+from hugectr.data.first_keys import FirstKeys, SampleShape, keys_of_dataset, keys_of_source
 from hugectr.model.calibration import Keys, frequent_keys
+from hugectr.model.may_be_placed import allowed_kinds
 from hugectr.model.network_time import network_time
 from hugectr.model.planned import Planned, placement_of, say_what_differs
 from hugectr.model.table_memory import budgets_of_tables
@@ -24,11 +24,10 @@ from hugectr.plan.machine import Machine, machine_named, read_machine
 from hugectr.plan.placements import PlacementPlan
 from hugectr.plan.plan_file import plan_of_json, read_plan
 from hugectr.plan.planning import plan_placements
-from hugectr.plan.table_load import KINDS, FrequentLoad, TableLoad, guessed_rows
+from hugectr.plan.table_load import FrequentLoad, TableLoad, guessed_rows
 from hugectr.plan.tiers import Tiers
 from hugectr.processes.agreement import from_root
 from hugectr.spec.embedding import VECTOR_TYPES, SparseEmbedding
-from hugectr.spec.enums import DataReaderType_t
 from hugectr.spec.optimizer import state_widths
 from hugectr.spec.solver import Solver
 
@@ -106,7 +105,8 @@ def frequent_of(graph: Graph, placed: Mapping[str, Planned]) -> dict[str, list[i
         return {}
 
     def count() -> dict[str, list[int]]:
-        data = _samples(graph, graph.solver.num_iterations_statistics * graph.solver.batchsize)
+        limit = graph.solver.num_iterations_statistics * graph.solver.batchsize
+        data = _samples(graph, limit, "so that none is frequent")
         if data is None or not data.samples:
             return {name: [] for name in wanted}
         return {
@@ -185,7 +185,9 @@ def predict(
     rates, near = machine_of(solver, machine), len(solver.vvgpu[0])
     dense = network_time(graph, rates)
     job = Job(solver.num_devices, solver.batchsize, rates, solver.compute_dtype, near, dense)
-    data = _samples(graph, max(SAMPLES, solver.batchsize))
+    data = _samples(
+        graph, max(SAMPLES, solver.batchsize), "so that each is taken for a row of its own"
+    )
     tables = [
         replace(_load(graph, one, data, (rows or {}).get(one.sparse_embedding_name)), tiers=tiers)
         for one, tiers in zip(graph.embeddings, _tiers(graph), strict=True)
@@ -215,40 +217,29 @@ def predict_together(
     return plan_of_json(found, "plan")
 
 
-def _samples(graph: Graph, limit: int) -> MemoryDataset | None:
-    """The first samples of the training data; None where they can not be looked at."""
+def _samples(graph: Graph, limit: int, otherwise: str) -> FirstKeys | None:
+    """Keys of the first samples of the training data, as the reader will have them; None where
+    they can not be looked at: ``otherwise`` says what follows."""
     assert graph.input is not None, "tables come after it"
     reader, inputs = graph.reader_params, graph.input
-    source = reader.source
-    if isinstance(source, MemoryDataset):
-        return first_samples(source, min(limit, source.samples))
-    if not isinstance(source, str) or not source:
-        return None
-    kind = reader.data_reader_type
-    form = "Raw" if kind is DataReaderType_t.RawAsync else kind.name
-    hotness = tuple(nnz for param in inputs.sparse for nnz in param.nnz_per_slot)
-    shape = RawShape(inputs.label_dim, inputs.dense_dim, hotness, reader.float_label_dense)
+    if isinstance(reader.source, MemoryDataset):
+        return keys_of_dataset(reader.source, limit)
+    shape = SampleShape(
+        inputs.label_dim + inputs.dense_dim,
+        [(param.top_name, param.nnz_per_slot) for param in inputs.sparse],
+        graph.solver.i64_input_key,
+    )
     try:
-        return first_file_samples(
-            source,
-            form,
-            inputs.label_dim,
-            inputs.dense_dim,
-            [(param.top_name, param.slot_num) for param in inputs.sparse],
-            limit,
-            i64=graph.solver.i64_input_key,
-            raw=shape if form == "Raw" else None,
-        )
+        with log.only_warnings():
+            spec = reader.to_spec(inputs)
+        return keys_of_source(spec, shape, limit)
     except (RuntimeError, ValueError, OSError) as error:
-        log.warning(
-            f"plan: keys of {source} were not counted, so that each is taken for a row of its own: "
-            f"{error}"
-        )
+        log.warning(f"plan: keys of {reader.source} were not counted, {otherwise}: {error}")
         return None
 
 
 def _load(
-    graph: Graph, table: SparseEmbedding, data: MemoryDataset | None, rows: int | None
+    graph: Graph, table: SparseEmbedding, data: FirstKeys | None, rows: int | None
 ) -> TableLoad:
     assert graph.input is not None, "tables come after it"
     params = [graph.input.sparse_param(name) for name in table.bottom_names]
@@ -265,10 +256,9 @@ def _load(
         if solver.num_devices > 1:  # one device has all samples, and no frequent keys of its own
             of_device = counted.share(max(1, solver.batchsize // solver.num_devices))
             frequent = counted.frequent(table, solver)
-    budget = table.rows_per_gpu * solver.num_devices
     sized = sum(table.slot_size_array) if table.is_localized else 0
     optimizer = table.own_optimizer(graph.opt_params).optimizer_type
-    known = rows or sized or budget or table.life.max_rows
+    known = rows or sized or _most_rows(table, len(hotness), solver)
     least = math.ceil(solver.batchsize * keys * distinct)  # rows that a batch has
     widths = state_widths(optimizer, table.embedding_vec_size)
     return TableLoad(
@@ -280,13 +270,24 @@ def _load(
         distinct,
         of_device,
         sum(widths),
-        _kinds(table, len(hotness), any(width == 1 for width in widths)),
+        allowed_kinds(table, len(hotness), 1 in widths, solver.num_devices),
         frequent,
         VECTOR_TYPES[table.vector_type],
         wire=table.wire or solver.wire,
         exchange=table.exchange,
         rows_from="given" if known else "samples" if seen else "batch",
     )
+
+
+def _most_rows(table: SparseEmbedding, slots: int, solver: Solver) -> int:
+    """Rows that a table may have on all devices together; 0: no bound."""
+    kind, holders = table.placement.kind if table.placement else "", solver.num_devices
+    if kind in ("one_device", "replicated", "by_column"):
+        holders = 1  # its own budget: only a plan's placement has that of all devices on one
+    elif kind == "by_slot":
+        holders = min(holders, slots)
+    bounds = [table.rows_per_gpu * holders, table.life.max_rows]
+    return min((bound for bound in bounds if bound), default=0)
 
 
 def _tiers(graph: Graph) -> list[Tiers | None]:
@@ -300,21 +301,10 @@ def _tiers(graph: Graph) -> list[Tiers | None]:
     return found
 
 
-def _kinds(table: SparseEmbedding, slots: int, one_number_a_row: bool) -> tuple[str, ...]:
-    by_slot = table.combiner != "concat" and (table.is_localized or slots == 1)
-    left_out = {
-        "by_slot": not by_slot,
-        "by_column": one_number_a_row or table.rows_go,
-        "hybrid": table.is_localized or table.rows_go,
-        "replicated": table.rows_go,
-    }
-    return tuple(kind for kind in KINDS if not left_out.get(kind, False))
-
-
 class _Keys:
     """Keys of a table in some samples, told apart by slot where its rows are."""
 
-    def __init__(self, table: SparseEmbedding, data: MemoryDataset) -> None:
+    def __init__(self, table: SparseEmbedding, data: FirstKeys) -> None:
         self._samples = data.samples
         self._inputs = []  # of each: keys, and how many those before each sample are
         for name in table.bottom_names:
@@ -345,7 +335,11 @@ class _Keys:
         """What a hybrid makes of the table; None where no key is frequent."""
         keys = self.of(self._samples)
         param, budget = table.hybrid_embedding_param, table.rows_per_gpu
-        chosen = frequent_keys(keys, param, solver, self._samples, budget)
+        named = table.placement.frequent if table.placement is not None else None
+        if named is None:
+            chosen = frequent_keys(keys, param, solver, self._samples, budget)
+        else:
+            chosen = np.array(named, np.int64)
         if table.is_localized or not len(chosen):
             return None
         own = max(1, solver.batchsize // solver.num_devices)

@@ -15,6 +15,7 @@ from typing import Any
 from hugectr.base.arguments import check_float, check_str
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.regular_file import read_bounded
+from hugectr.base.unique_keys import unique_keys
 
 _FOLDER = Path(__file__).parent / "machines"
 #: Bytes of the largest file of rates that is read.
@@ -217,7 +218,9 @@ def read_machine(machine: str | Path | None = None) -> Machine:
         allowed = f"one of {', '.join(MACHINES)}, or a JSON file of rates"
         raise rejected("machine", name, allowed + "; there is no such file" * bool(name))
     try:
-        found = json.loads(read_bounded(path, _LARGEST))
+        found = json.loads(read_bounded(path, _LARGEST), object_pairs_hook=unique_keys(path))
+    except InvalidArgument:
+        raise
     except OSError as error:
         raise InvalidArgument(f"{path} can not be read: {error.strerror or error}") from None
     except (ValueError, RecursionError, MemoryError) as error:

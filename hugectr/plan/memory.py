@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hugectr.base.printable import printable
+
 
 @dataclass(frozen=True)
 class MemoryEntry:
@@ -139,7 +141,7 @@ class MemoryPlan:
         for entry in self.entries:
             own.setdefault(entry.owner, []).append(entry)
         for owner, entries in own.items():
-            lines.append((owner, sum(entry.bytes for entry in entries)))
+            lines.append((printable(owner), sum(entry.bytes for entry in entries)))
             parts = _sums(entries, lambda entry: entry.part)
             lines += [(f"  {part}", size) for part, size in parts.items()]
         devices = self.by_device
@@ -153,8 +155,8 @@ class MemoryPlan:
             known = f"table {table.name!r}: {table.rows:,} rows of {table.row_bytes} bytes counted"
             most = "no bound" if table.max_rows is None else f"at most {table.max_rows:,}"
             text.append(f"{known}, {most}")
-        text += [f"too small: {said}" for said in self.lacking]
-        text += [f"warning: {said}" for said in self.warnings]
+        text += [f"too small: {printable(said)}" for said in self.lacking]
+        text += [f"warning: {printable(said)}" for said in self.warnings]
         return "\n".join(text)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from hugectr.base.arguments import check_int
+from hugectr.base.arguments import check_float, check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
+from hugectr.base.printable import printable
 from hugectr.plan.whole_step import BESIDE, TRAVEL, hidden, whole_step
 
 FORMAT = "hugectr placements"
@@ -127,16 +128,29 @@ class PlacementPlan:
             ``embedding_update`` sends gradients and updates, as far as nothing of it lies beside
             other work; ``exchange_update`` is what is waited for of the latter.
         steps : int
+
+        Raises
+        ------
+        InvalidArgument
+            When a measured stage is no time, or there was no step.
         """
         check_int("beside: steps", steps, 1)
+        given: Any = stage_seconds
+        if not isinstance(given, Mapping):
+            allowed = "seconds by stage, as Model.stage_seconds() gives them"
+            raise rejected("beside: stage_seconds", given, allowed)
         return replace(
             self,
             measured_ms={
-                name: round(1e3 * stage_seconds[name] / steps, 6)
+                name: round(1e3 * self._seconds(stage_seconds, name) / steps, 6)
                 for name in _STAGES
                 if name in stage_seconds
             },
         )
+
+    @staticmethod
+    def _seconds(stage_seconds: Mapping[str, float], name: str) -> float:
+        return check_float(f"beside: stage_seconds[{name!r}]", stage_seconds[name], 0.0)
 
     @property
     def step_ms(self) -> float:
@@ -280,27 +294,29 @@ class PlacementPlan:
 
     def __str__(self) -> str:
         """A line a table, then the phases, then what other plans would take."""
-        wide = max([len(table.name) for table in self.tables] + [5])
+        names = [printable(table.name) for table in self.tables]  # of a config from anywhere
+        wide = max([len(name) for name in names] + [5])
         kind = max([len(str(table)) for table in self.tables] + [13])
         lines = [
-            f"{table.name.ljust(wide)}  {str(table).ljust(kind)}  {table.rows:>12,} rows"
+            f"{name.ljust(wide)}  {str(table).ljust(kind)}  {table.rows:>12,} rows"
             f"  {sum(table.ms.values()):8.3f} ms{_tiers_of(table)}"
-            for table in self.tables
+            for name, table in zip(names, self.tables, strict=True)
         ]
         lines.append(
-            f"predicted for {self.devices} devices, batch {self.batchsize}, {self.machine}:"
+            f"predicted for {self.devices} devices, batch {self.batchsize}, "
+            f"{printable(self.machine)}:"
         )
         if len(self.tiers) > 1:
             lines += [
                 f"  {tier.ljust(15)} {max(held) / 1e9:8.3f} GB of the device with the most rows"
                 for tier, held in self.tiers.items()
             ]
-        lines += [f"  no room: {where}" for where in self.lacking]
-        lines += [f"  note: {said}" for said in self.notes]
+        lines += [f"  no room: {printable(where)}" for where in self.lacking]
+        lines += [f"  note: {printable(said)}" for said in self.notes]
         for phase, ms in self.ms.items():
             fixed = self.fixed_ms.get(phase, 0.0)
             beside = f", {fixed:.3f} of it launches and waits" if fixed else ""
-            lines.append(f"  {phase.ljust(15)} {ms:8.3f} ms{beside}")
+            lines.append(f"  {printable(phase).ljust(15)} {ms:8.3f} ms{beside}")
         lines.append(f"  {'tables in all'.ljust(15)} {self.step_ms:8.3f} ms")
         if self.dense_ms:
             hides = (
@@ -308,10 +324,12 @@ class PlacementPlan:
             )
             lines.append(f"  {'dense network'.ljust(15)} {self.dense_ms:8.3f} ms{hides}")
         lines.append(f"  {'whole step'.ljust(15)} {self.training_ms:8.3f} ms, {self.beside_step}")
-        lines += [f"  all {kind.ljust(11)} {ms:8.3f} ms" for kind, ms in self.uniform_ms.items()]
+        uniform = [(printable(name), ms) for name, ms in self.uniform_ms.items()]
+        lines += [f"  all {name.ljust(11)} {ms:8.3f} ms" for name, ms in uniform]
         if self.measured_ms:
             lines.append("measured:")
-            lines += [f"  {name.ljust(15)} {ms:8.3f} ms" for name, ms in self.measured_ms.items()]
+            stages = [(printable(name), ms) for name, ms in self.measured_ms.items()]
+            lines += [f"  {name.ljust(15)} {ms:8.3f} ms" for name, ms in stages]
         return "\n".join(lines)
 
     @property

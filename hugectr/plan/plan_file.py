@@ -11,6 +11,7 @@ from pathlib import Path
 from hugectr.base.arguments import check_choice, check_float, check_int, check_str
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.regular_file import read_bounded
+from hugectr.base.unique_keys import unique_keys
 from hugectr.plan.placements import (
     FORMAT,
     OF_A_DEVICE,
@@ -48,7 +49,9 @@ def read_plan(path: str | Path) -> PlacementPlan:
     if not there:
         raise rejected("plan", str(path), "'auto', or a JSON file that a plan was saved to")
     try:
-        found = json.loads(read_bounded(file, _LARGEST))
+        found = json.loads(read_bounded(file, _LARGEST), object_pairs_hook=unique_keys(file))
+    except InvalidArgument:
+        raise
     except OSError as error:
         raise InvalidArgument(f"{file} can not be read: {error.strerror or error}") from None
     except (ValueError, RecursionError, MemoryError) as error:

@@ -49,8 +49,14 @@ def model_of(
     model.add(hugectr.Input(1, "label", 2, "dense", [sparse]))
     model.add(
         hugectr.SparseEmbedding(
-            hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash, megabytes, d, "sum", "emb",
-            "keys", **(table or {}),
+            **{
+                "embedding_type": hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash,
+                "workspace_size_per_gpu_in_mb": megabytes,
+                "embedding_vec_size": d,
+                "sparse_embedding_name": "emb",
+                "bottom_name": "keys",
+                **(table or {}),
+            }
         )
     )  # fmt: skip
     model.add(L(K.Reshape, ["emb"], ["flat"], leading_dim=d))

@@ -149,6 +149,15 @@ def test_a_small_file_is_no_large_plan(file: Path, changes: dict[str, Any], word
     assert len(str(read_plan(file))) > 0
 
 
+def test_a_key_that_stands_twice_is_not_the_last_one(kind: Kind, file: Path) -> None:
+    """As in a file that somebody edits: the line that is read may not be the one that was."""
+    first = next(iter(kind.right))
+    file.write_text(json.dumps(kind.right).replace("{", f'{{"{first}": 0, ', 1))
+    assert kind.refuses(file)
+    with pytest.raises(InvalidArgument, match=f"the key '{first}' stands twice in one object"):
+        kind.use(file)
+
+
 def test_what_has_no_end_or_can_not_be_read(kind: Kind, tmp_path: Path) -> None:
     file = tmp_path / "file.json"
     file.write_bytes(b"")

@@ -6,12 +6,14 @@ from __future__ import annotations
 import json
 import logging
 
+import numpy as np
 import pytest
 from plan.planned_models import keys_of, model_of
 
 import hugectr
 from hugectr import InvalidArgument
-from hugectr.plan.placements import FORMAT
+from hugectr.plan.memory import MemoryPlan
+from hugectr.plan.placements import FORMAT, PlacementPlan
 from hugectr.plan.plan_file import plan_of_json
 
 
@@ -187,3 +189,28 @@ def test_an_exchange_that_a_plan_file_changes_is_told_of(tmp_path, caplog):
     table = {"exchange": "unique"}
     model_of(keys_of(512, 100), 2, megabytes=1, table=table, plan=str(file)).plan()
     assert "before what tables have: 'emb' exchange pooled (not unique)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "stages", [None, [1.0], {"plan": "1"}, {"plan": float("nan")}, {"dense": -1.0}]
+)
+def test_measured_times_are_times(stages):
+    """A plan with others could be saved, and not be read again."""
+    plan = PlacementPlan((), 1, 1)
+    with pytest.raises(hugectr.InvalidArgument, match="beside: stage_seconds"):
+        plan.beside(stages, 2)
+    assert plan.beside({"plan": np.float64(0.5), "others": "x"}, 2).measured_ms == {"plan": 250.0}
+
+
+def test_a_plan_on_a_terminal_has_no_commands_to_it():
+    """Nor has the memory above it: names come from a config or a plan of somebody's."""
+    name = "a\x1b[2Jb\nc"
+    found = plan_of(
+        table={"name": name}, machine=name, predicted_ms={name: 1}, uniform_ms={name: 1},
+        measured_ms={name: 1}, notes=[name], lacking=[name],
+    )  # fmt: skip
+    said = str(plan_of_json(found, "plan"))
+    assert said.count(r"a\x1b[2Jb\nc") == 7
+    assert "\x1b" not in said
+    memory = MemoryPlan.of([(0, "cpu:0", name, "rows", 1)], [(name, 1, 1, 1)], [name], [name])
+    assert "\x1b" not in str(memory)
