@@ -87,7 +87,8 @@ class Timing:
         Returns
         -------
         list of dict
-            ``stream`` ("compute", "plan", "move", "exchange" or "staying"), ``layer``, ``op``,
+            ``stream`` ("compute", "plan", "move", "arrive", "exchange" or "staying"), ``layer``,
+            ``op``,
             ``begin_ms`` since the call and ``ms``, in the order of each stream. The ops are
             launched one by one, so that the time of a short one may be that of its launch.
         """

@@ -103,6 +103,10 @@ void say_few_places(const SparseEmbeddingHashParams& params, const Placement& pl
                            " bytes, or use a smaller batch or more devices"));
 }
 
+bool holds_rows(const Placement& placement, std::size_t rank) {
+  return !placement.whole_buckets() || placement.slots_of(rank) > 0;
+}
+
 /// Devices of a process that have rows, at most: they share its budgets.
 std::size_t holders_of_process(const Placement& placement, std::size_t devices_of_process) {
   std::size_t holders = 0;
@@ -129,7 +133,8 @@ void say_few_rows(const SparseEmbeddingHashParams& params, const Placement& plac
                            budget.way_out, least));
 }
 
-/// Rows of a table on each device when it has so many, or all that it may have: at most that.
+/// Rows of a table on each device when it has so many, or all that it may have: at most that. Of a
+/// hybrid those that are not frequent.
 std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
                                         const Placement& placement,
                                         const std::optional<std::size_t>& rows,
@@ -139,7 +144,7 @@ std::vector<std::size_t> rows_by_device(const SparseEmbeddingHashParams& params,
   std::vector<std::size_t> budgets, shares;
   // Of whole buckets a device has as large a part of the rows as of the slots.
   for (std::size_t rank = 0; rank < devices; ++rank) {
-    budgets.push_back(row_budget(params, placement, rank).rows);
+    budgets.push_back(holds_rows(placement, rank) ? row_budget(params, placement, rank).rows : 0);
     const std::size_t whole = placement.whole_buckets() ? placement.slot_num() : devices;
     const std::size_t part = placement.whole_buckets() ? placement.slots_of(rank) : 1;
     const std::size_t all = rows.value_or(0);  // may be near the largest number there is
@@ -209,16 +214,23 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
   if (graph->trains()) result.work = work_of(graph->train_schedule());
   std::vector<std::unique_ptr<Placement>> placements;
   std::vector<std::vector<std::size_t>> counted;
+  std::vector<std::size_t> frequent_rows;  // that each device has
   for (std::size_t t = 0; t < params.size(); ++t) {
     placements.push_back(table_placement(params[t], process_of_device));
-    counted.push_back(rows_by_device(params[t], *placements[t],
-                                     rows.empty() ? std::nullopt : rows[t], most_of_process,
-                                     result.lacking));
+    std::optional<std::size_t> given = rows.empty() ? std::nullopt : rows[t];
+    std::size_t& frequent = frequent_rows.emplace_back(0);
+    if (frequent_placement(params[t], devices)) {
+      frequent = params[t].frequent.size();
+      if (given) *given -= frequent = std::min(frequent, *given);
+    }
+    counted.push_back(
+        rows_by_device(params[t], *placements[t], given, most_of_process, result.lacking));
     TableFootprint& table = result.tables.emplace_back();
     table.name = params[t].name;
     table.row_bytes = row_bytes(params[t]);
+    if (given) table.rows = frequent;
     for (std::size_t rank = 0; rank < devices; ++rank) {
-      if (!placements[t]->reads_out(rank)) continue;
+      if (!placements[t]->reads_out(rank) || !holds_rows(*placements[t], rank)) continue;
       table.rows += counted[t][rank];
       table.max_rows += row_budget(params[t], *placements[t], rank).rows;
     }
@@ -238,9 +250,7 @@ Footprint footprint(const SolverSpec& solver, const std::optional<ReaderSpec>& r
         const BatchKeys keys = keys_of(inputs[t], model.input, params[t], plans_evaluation);
         device.add_table(params[t], *placements[t], rank, keys, counted[t][rank]);
         const auto frequent = frequent_placement(params[t], devices);
-        if (!frequent) continue;
-        const std::size_t rows = std::min(counted[t][rank], params[t].frequent.size());
-        device.add_table(params[t], *frequent, rank, keys, rows);
+        if (frequent) device.add_table(params[t], *frequent, rank, keys, frequent_rows[t]);
       }
       if (!reader) continue;
       if (graph->trains()) {

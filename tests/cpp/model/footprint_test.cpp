@@ -58,6 +58,49 @@ TEST(FootprintOf, RowsCostWhatARowCosts) {
   EXPECT_THROW(footprint(solver, std::nullopt, model, {million, million}), InvalidArgument);
 }
 
+/// Bytes of vectors on each of four devices of a job.
+std::vector<std::size_t> vectors_on_devices(const ModelSpec& model,
+                                            std::optional<std::size_t> rows) {
+  SolverSpec solver;
+  solver.batchsize = solver.batchsize_eval = 64;
+  solver.device = DeviceType::Cuda;
+  solver.vvgpu = {{0, 1, 2, 3}};
+  std::vector<std::size_t> bytes(4);
+  const std::vector<std::optional<std::size_t>> given{rows};
+  for (const FootprintEntry& entry : footprint(solver, std::nullopt, model, given).entries) {
+    if (entry.part == "vectors") bytes.at(entry.device.back() - '0') += entry.bytes;
+  }
+  return bytes;
+}
+
+TEST(FootprintOf, DevicesWithoutSlotsHaveNoRows) {
+  ModelSpec model = small_model(EmbeddingType::DistributedSlotSparseEmbeddingHash, Optimizer::Adam);
+  model.embeddings[0].placement = PlacementKind::OneDevice;
+  model.embeddings[0].max_vocabulary_size_per_gpu = 1000 * 1000;
+  for (const std::optional<std::size_t> rows : {std::optional<std::size_t>{}, {1000 * 1000}}) {
+    std::vector<std::size_t> bytes = vectors_on_devices(model, rows);
+    std::ranges::sort(bytes);
+    EXPECT_LT(bytes[2], 1000u);
+    EXPECT_GE(bytes[3], 1000u * 1000 * sizeof(float));
+  }
+}
+
+TEST(FootprintOf, FrequentRowsAreOnEveryDeviceAndNotAmongTheRest) {
+  ModelSpec model = small_model(EmbeddingType::DistributedSlotSparseEmbeddingHash, Optimizer::Adam);
+  model.embeddings[0].max_vocabulary_size_per_gpu = 0;
+  model.embeddings[0].workspace_size_per_gpu_in_mb = 0;
+  const std::size_t many = 1000 * 1000;
+  const auto by_key = [&](std::size_t rows) { return vectors_on_devices(model, rows)[0]; };
+  const std::size_t row = (by_key(8 * many) - by_key(4 * many)) / many;  // a quarter on each
+  ASSERT_GT(row, 0u);
+  model.embeddings[0].placement = PlacementKind::Hybrid;
+  for (std::size_t key = 0; key < many; ++key) model.embeddings[0].frequent.push_back(key);
+  for (const std::size_t bytes : vectors_on_devices(model, 5 * many)) {
+    EXPECT_GE(bytes, 2 * many * row);
+    EXPECT_LE(bytes, 2 * many * row + 2 * growth_page(DeviceType::Cuda));
+  }
+}
+
 TEST(FootprintOf, AModelThatDoesNotTrainHasNoStates) {
   SolverSpec solver;
   solver.batchsize = solver.batchsize_eval = 64;

@@ -21,9 +21,9 @@ constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
 RowStaging::Mover RowStaging::mover_of() {
   const char* const text = std::getenv("HUGECTR_MOVE_ROWS");
   const std::string word = text ? text : "";
-  if (word.empty() || word == "device") return Mover::Device;
+  if (word == "device") return Mover::Device;
   if (word == "host") return Mover::Host;
-  HCTR_CHECK(word == "auto", "HUGECTR_MOVE_ROWS is '", word,
+  HCTR_CHECK(word.empty() || word == "auto", "HUGECTR_MOVE_ROWS is '", word,
              "': device, host or auto (both are tried, and the faster is kept) are allowed");
   return Mover::Faster;
 }
