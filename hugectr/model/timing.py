@@ -88,9 +88,8 @@ class Timing:
         -------
         list of dict
             ``stream`` ("compute", "plan", "move", "arrive", "exchange" or "staying"), ``layer``,
-            ``op``,
-            ``begin_ms`` since the call and ``ms``, in the order of each stream. The ops are
-            launched one by one, so that the time of a short one may be that of its launch.
+            ``op``, ``begin_ms`` since the call and ``ms``, in the order of each stream. The ops
+            are launched one by one, so that the time of a short one may be that of its launch.
         """
         count = check_int("profile: steps", steps, 1)
         self._graph.session.set_profiling(True, alone)

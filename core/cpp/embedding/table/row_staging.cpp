@@ -18,9 +18,11 @@ constexpr std::size_t kLeastBytes = std::size_t{1} << 20;
 
 }  // namespace
 
-RowStaging::Mover RowStaging::mover_of() {
+RowStaging::Mover RowStaging::mover_of(DeviceType type) {
   const char* const text = std::getenv("HUGECTR_MOVE_ROWS");
   const std::string word = text ? text : "";
+  // What computes on the CPU are the same threads.
+  if (word.empty() && type == DeviceType::Cpu) return Mover::Device;
   if (word == "device") return Mover::Device;
   if (word == "host") return Mover::Host;
   HCTR_CHECK(word.empty() || word == "auto", "HUGECTR_MOVE_ROWS is '", word,
@@ -29,7 +31,7 @@ RowStaging::Mover RowStaging::mover_of() {
 }
 
 RowStaging::RowStaging(GPUResource& gpu)
-    : gpu_(gpu), mover_(mover_of()), by_host_(gpu), taken_(gpu.create_event()) {
+    : gpu_(gpu), mover_(mover_of(gpu.device().type)), by_host_(gpu), taken_(gpu.create_event()) {
   for (std::shared_ptr<Event>& event : moved_) event = gpu.create_event();
 }
 

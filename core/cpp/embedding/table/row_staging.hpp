@@ -51,7 +51,7 @@ class RowStaging {
   /// By what rows travel between a device and the host.
   enum class Mover { Device, Host, Faster };
 
-  static Mover mover_of();
+  static Mover mover_of(DeviceType type);
   void move(StagingOps& ops, std::size_t plan, std::span<const Rows> tables);
   bool is_for_host(std::span<const MoveRows> moves, bool train);
 
