@@ -9,9 +9,10 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -57,6 +58,16 @@ def write_json(path: Path, content: Any) -> None:
     write_kept(path, json.dumps(content).encode())
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The file; what reading damage ends in is a DataError that names it."""
+    with open_regular(path) as file:
+        try:
+            yield file
+        except _DAMAGE as error:
+            raise damaged(path) from error
+
+
 def read_object(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
@@ -65,11 +76,8 @@ def read_object(path: Path) -> dict[str, Any]:
     DataError
         When it is damaged.
     """
-    with open_regular(path) as file:
-        try:
-            found = json.loads(file.read())
-        except _DAMAGE as error:
-            raise damaged(path) from error
+    with _opened(path) as file:
+        found = json.loads(file.read())
     if not isinstance(found, dict):
         raise damaged(path)
     return found
@@ -90,13 +98,10 @@ def read_arrays(path: Path) -> dict[str, Any]:
     DataError
         When they are damaged.
     """
-    with open_regular(path) as file:
-        try:
-            with zipfile.ZipFile(file) as members:
-                if members.testzip():
-                    raise damaged(path)
-            file.seek(0)
-            with np.load(file, allow_pickle=False) as data:
-                return {name: data[name] for name in data.files}
-        except _DAMAGE as error:
-            raise damaged(path) from error
+    with _opened(path) as file:
+        with zipfile.ZipFile(file) as members:
+            if members.testzip():
+                raise damaged(path)
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as data:
+            return {name: data[name] for name in data.files}

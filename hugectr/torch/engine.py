@@ -119,8 +119,9 @@ class Engine:
         """Has new tables on a device, without rows; no batch may be alive."""
         index = device.index or 0
         self.core = _core.TableCollection(tables, device.type, index, seed)
-        #: As the core has read them.
+        #: As the core has read them, and of each a row that nothing has trained, once asked for.
         self.specs = tables
+        self.untrained: dict[int, _core.BufferBag] = {}
         self.device, self.index = device, index
         # Batches that are looked up ahead read tensors that go with this object, and the core may
         # stay: whoever has a table of it keeps it.

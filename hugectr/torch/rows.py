@@ -127,7 +127,10 @@ class Rows:
 
     def _untrained(self, count: int) -> dict[str, Any]:
         """States and last steps of so many rows that nothing has trained."""
-        found = untrained_row(self._engine.specs[self._index])
+        kept = self._engine.untrained
+        if self._index not in kept:
+            kept[self._index] = untrained_row(self._engine.specs[self._index])
+        found = kept[self._index]
         last_step = found["last_step"]
         return {
             "states": [np.broadcast_to(each, (count, *each.shape[1:])) for each in found["states"]],
