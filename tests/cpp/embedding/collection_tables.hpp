@@ -87,7 +87,11 @@ class Tables {
   }
   std::vector<TensorRef> refs(std::vector<std::vector<float>>& vectors) const {
     std::vector<TensorRef> result;
-    for (auto& one : vectors) {
+    for (auto& one : vectors) {  // empty: none of this table
+      if (one.empty()) {
+        result.emplace_back();
+        continue;
+      }
       result.push_back(make_ref(one.data(), {one.size() / kDim, 1, kDim}, collection.device()));
     }
     return result;

@@ -218,6 +218,34 @@ TEST(TableCollection, APlanMayAskForWhatAnEndedOneInserted) {
   expect_same_rows(tables.rows(), without.rows());
 }
 
+TEST(TableCollection, NewKeysOfATableWithoutGradientsGetRowsToo) {
+  for (const bool at_once : {false, true}) {
+    for (const bool frozen : {false, true}) {
+      SCOPED_TRACE(concat(at_once ? "at once" : "in two parts", frozen ? ", frozen" : ""));
+      const std::vector<SparseEmbeddingHashParams> params{table(0, Combiner::Sum),
+                                                          table(1, Combiner::Sum)};
+      Tables tables(params), without(params);
+      // The batch is planned twice, as activation checkpointing does it; one that nobody trains is
+      // alive all the while.
+      auto batch = batches(2, kBuckets, 1), stray = batches(2, kBuckets, 2, 20);
+      const auto first = tables.plan(stray);
+      for (Tables* each : {&tables, &without}) {
+        if (frozen) each->collection.table(0).freeze();
+        if (each == &tables) tables.collection.release(tables.plan(batch));
+        const auto token = each->plan(batch);
+        auto given = gradients(2, kBuckets, 3);
+        if (!frozen && !at_once) given[0].clear();
+        at_once ? each->update(token, given, {0.1f, 0.1f}) : each->accumulate(token, given);
+        each->collection.release(token);
+        if (!at_once) each->step();
+      }
+      tables.collection.release(first);
+      expect_same_rows(tables.rows(), without.rows());
+      EXPECT_GT(tables.rows()[0].keys.size(), 0u);
+    }
+  }
+}
+
 TEST(TableCollection, ABatchThatCannotBePlannedChangesNothing) {
   SparseEmbeddingHashParams params = table(0, Combiner::Sum);
   params.max_vocabulary_size_per_gpu = 50;

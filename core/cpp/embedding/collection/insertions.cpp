@@ -18,6 +18,13 @@ void Insertions::add(std::uint64_t plan, std::vector<PlannedRows> tables) {
   entries_.push_back({.plan = plan, .tables = std::move(tables)});
 }
 
+bool Insertions::others_before(std::uint64_t plan) const {
+  const auto may_go_without = [&](const Entry& entry) {
+    return entry.plan < plan && !entry.awaits_update;
+  };
+  return has_strays() || std::ranges::any_of(entries_, may_go_without);
+}
+
 void Insertions::await_update(std::uint64_t plan) {
   for (Entry& entry : entries_) {
     if (entry.plan == plan) entry.awaits_update = true;
@@ -141,10 +148,13 @@ std::size_t Insertions::rows_there() const {
   return rows;
 }
 
+bool Insertions::has_strays() const {
+  return std::ranges::any_of(strays_, [](const auto& rows) { return !rows.empty(); });
+}
+
 bool Insertions::rows_go() const {
   if (!entries_.empty()) return entries_.back().done();
-  return std::any_of(strays_.begin(), strays_.end(),
-                     [](const std::set<std::uint32_t>& rows) { return !rows.empty(); });
+  return has_strays();
 }
 
 void Insertions::take_back() {

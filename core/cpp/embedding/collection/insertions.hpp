@@ -33,12 +33,15 @@ class Insertions {
 
   /// A plan that is in use; later ones have greater numbers.
   void add(std::uint64_t plan, std::vector<PlannedRows> tables);
+  /// Whether there are rows of earlier plans that no update may reach.
+  bool others_before(std::uint64_t plan) const;
   /// Gradients of the plan wait for an update.
   void await_update(std::uint64_t plan);
   /// Nobody uses the plan any more. What it inserted goes with the next settle(): until then a plan
   /// may come that asks for the same, as the second forward of activation checkpointing does.
   void end(std::uint64_t plan);
-  /// The update of all gradients has been submitted. `updated`: its rows of a table, on the host.
+  /// The update of all gradients has been submitted. `updated`: rows of a table that its plans
+  /// have, on the host; of all, or at least of those that had others_before() them.
   void show(const RowsOfTable& updated);
   /// There will be no update of the gradients so far.
   void withdraw();
@@ -62,6 +65,7 @@ class Insertions {
   void list_rows(const Entry& entry, std::vector<std::set<std::uint32_t>>& rows) const;
   /// Of rows that an update has shown and perhaps not reached, those that it has not.
   void note_strays(std::vector<std::set<std::uint32_t>> shown, const RowsOfTable& updated);
+  bool has_strays() const;
   bool rows_go() const;
   void take_back();
   void erase_strays();

@@ -66,6 +66,7 @@ TableCollection::TableCollection(const std::vector<SparseEmbeddingHashParams>& t
       insertions_(
           group_, gpu_, [this] { finish_begun(); },
           [this](std::size_t table) { return rows_alive(table); }),
+      without_gradients_(group_.size()),
       waits_(waits_for_keys(device.type)) {
   for (const SparseEmbeddingHashParams& params : tables) {
     tiered_ = tiered_ || params.memory.tiered();
@@ -320,50 +321,6 @@ void TableCollection::make_room_for_gradients(Token token) {
     if (!group_.table(t).is_trainable()) continue;
     gradients_.reserve(t, static_cast<std::size_t>(batch.row_counts.get_ptr()[t]));
   }
-}
-
-void TableCollection::accumulate(Token token, std::span<const TensorRef> gradients,
-                                 std::uintptr_t stream) {
-  settle_begun();
-  Batch& batch = batch_of(token);
-  HCTR_CHECK(gradients.size() == group_.size(), "a collection of ", group_.size(),
-             " tables got gradients of ", gradients.size());
-  const std::vector<PlannedRows> tables = group_.planned_rows(kLocal, batch.slot);
-  const std::vector<std::size_t> before = gradients_.counts();
-  batch.counted->synchronize();
-  const SettledOnError settled(gpu_.compute_stream());
-  follow_caller(gpu_.compute_stream(), stream);
-  std::vector<TensorRef> sums(group_.size());
-  std::vector<CopyBlocks> distinct;
-  distinct.reserve(tables.size());
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    if (gradients[t].empty() || !group_.table(t).is_trainable()) continue;
-    const auto rows = static_cast<std::size_t>(batch.row_counts.get_ptr()[t]);
-    const RowGradients::Room room = gradients_.append(t, rows);
-    distinct.push_back({.in = tables[t].distinct,
-                        .out = room.rows,
-                        .from = {0},
-                        .to = {0},
-                        .sizes = {static_cast<std::int64_t>(rows)}});
-    sums[t] = room.sums;
-  }
-  run_several(gpu_.compute_context(), std::move(distinct));
-  try {
-    group_.sum_gradients(kLocal, batch.slot, gradients, sums);
-  } catch (...) {
-    gradients_.cut_back(before);
-    throw;
-  }
-  precede_caller(gpu_.compute_stream(), stream);
-  insertions_.await_update(token);
-  has_gradients_ = true;
-}
-
-void TableCollection::clear_gradients() {
-  settle_begun();
-  gradients_.clear();
-  has_gradients_ = false;
-  insertions_.withdraw();
 }
 
 void TableCollection::release(Token token) {

@@ -140,7 +140,7 @@ class HCTR_API TableCollection {
   /// Brings them to the device where they are others than before.
   void set_rates(std::span<const float> rates);
   bool updates_at_once(std::span<const float> rates) const;
-  /// The gradients have been applied: rows of `updated` have trained.
+  /// The gradients have been applied: rows of `updated` are those of their batches.
   void stepped(std::int64_t number, const Insertions::RowsOfTable& updated);
   /// Throws what nobody has been told of a batch that is over.
   void tell();
@@ -155,14 +155,17 @@ class HCTR_API TableCollection {
   void count_rows(Batch& batch);
   /// On the host: the distinct rows of a batch.
   std::vector<std::uint32_t> planned_rows_of(Batch& batch, std::size_t table);
-  /// The same of a table that is trained; of another none.
-  std::vector<std::uint32_t> rows_of(Batch& batch, std::size_t table);
+  /// What waits for a step is over, or comes to nothing.
+  void drop_gradients();
 
   std::shared_ptr<ResourceManager> resources_;
   GPUResource& gpu_;
   LookupGroup group_;
   RowGradients gradients_;
   Insertions insertions_;
+  /// By table: rows of batches whose gradients wait, where they have none of the table (it is
+  /// frozen, or no part of the loss) and insertions_ could take the rows for another batch's.
+  std::vector<std::vector<std::uint32_t>> without_gradients_;
   std::vector<std::unique_ptr<TableAccess>> access_;
   std::shared_ptr<DeviceBuffer2> scalars_arena_;
   Tensor2<float> rates_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/cpp/device/several.hpp"
 #include "core/cpp/embedding/collection/caller_order.hpp"
 #include "core/cpp/embedding/collection/table_collection.hpp"
+#include "core/cpp/ops/copy_blocks.hpp"
 
 /// What a collection does with gradients that wait.
 namespace hugectr {
@@ -11,6 +13,65 @@ namespace {
 constexpr std::size_t kRatesAtOnce = 256 / 4;  // of copy_scalars()
 
 }  // namespace
+
+void TableCollection::accumulate(Token token, std::span<const TensorRef> gradients,
+                                 std::uintptr_t stream) {
+  settle_begun();
+  Batch& batch = batch_of(token);
+  HCTR_CHECK(gradients.size() == group_.size(), "a collection of ", group_.size(),
+             " tables got gradients of ", gradients.size());
+  const std::vector<PlannedRows> tables = group_.planned_rows(kLocal, batch.slot);
+  const std::vector<std::size_t> before = gradients_.counts();
+  batch.counted->synchronize();
+  const SettledOnError settled(gpu_.compute_stream());
+  follow_caller(gpu_.compute_stream(), stream);
+  std::vector<TensorRef> sums(group_.size());
+  std::vector<CopyBlocks> distinct;
+  distinct.reserve(tables.size());
+  std::vector<std::size_t> without;  // gradients
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    if (gradients[t].empty() || !group_.table(t).is_trainable()) {
+      without.push_back(t);
+      continue;
+    }
+    const auto rows = static_cast<std::size_t>(batch.row_counts.get_ptr()[t]);
+    const RowGradients::Room room = gradients_.append(t, rows);
+    distinct.push_back({.in = tables[t].distinct,
+                        .out = room.rows,
+                        .from = {0},
+                        .to = {0},
+                        .sizes = {static_cast<std::int64_t>(rows)}});
+    sums[t] = room.sums;
+  }
+  run_several(gpu_.compute_context(), std::move(distinct));
+  try {
+    group_.sum_gradients(kLocal, batch.slot, gradients, sums);
+  } catch (...) {
+    gradients_.cut_back(before);
+    throw;
+  }
+  precede_caller(gpu_.compute_stream(), stream);
+  if (insertions_.others_before(token)) {  // whose rows of the same keys would go as theirs
+    for (const std::size_t t : without) {
+      const std::vector<std::uint32_t> rows = planned_rows_of(batch, t);
+      without_gradients_[t].insert(without_gradients_[t].end(), rows.begin(), rows.end());
+    }
+  }
+  insertions_.await_update(token);
+  has_gradients_ = true;
+}
+
+void TableCollection::clear_gradients() {
+  settle_begun();
+  drop_gradients();
+  insertions_.withdraw();
+}
+
+void TableCollection::drop_gradients() {
+  gradients_.clear();
+  for (std::vector<std::uint32_t>& rows : without_gradients_) rows.clear();
+  has_gradients_ = false;
+}
 
 void TableCollection::squares(const TensorRef& squares, std::uintptr_t stream) {
   settle_begun();
@@ -52,15 +113,19 @@ void TableCollection::step(std::span<const float> rates, const TensorRef& unscal
   }
   gradients_.apply(scalars, number);
   precede_caller(compute, stream);
-  stepped(number, [this](std::size_t table) { return gradients_.rows(table); });
+  stepped(number, [this](std::size_t table) {
+    std::vector<std::uint32_t> rows = gradients_.rows(table);
+    const std::vector<std::uint32_t>& more = without_gradients_[table];
+    rows.insert(rows.end(), more.begin(), more.end());
+    return rows;
+  });
 }
 
 void TableCollection::stepped(std::int64_t number, const Insertions::RowsOfTable& updated) {
   // Only now: who sees a new row sees it trained, and an update that failed has shown none.
   steps_ = number;
-  has_gradients_ = false;
   insertions_.show(updated);
-  gradients_.clear();
+  drop_gradients();
   insertions_.settle();
 }
 
@@ -92,12 +157,7 @@ void TableCollection::update(Token token, std::span<const TensorRef> gradients,
   group_.backward_and_update(kLocal, batch.slot, gradients, scalars);
   precede_caller(compute, stream);
   insertions_.await_update(token);
-  stepped(number, [&](std::size_t table) { return rows_of(batch, table); });
-}
-
-std::vector<std::uint32_t> TableCollection::rows_of(Batch& batch, std::size_t table) {
-  return group_.table(table).is_trainable() ? planned_rows_of(batch, table)
-                                            : std::vector<std::uint32_t>{};
+  stepped(number, [&](std::size_t table) { return planned_rows_of(batch, table); });
 }
 
 std::vector<std::uint32_t> TableCollection::planned_rows_of(Batch& batch, std::size_t table) {
