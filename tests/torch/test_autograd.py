@@ -9,7 +9,6 @@ import pickle
 import pytest
 import torch
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-from torch.utils.checkpoint import checkpoint
 
 import hugectr
 import hugectr.torch as ht
@@ -100,33 +99,6 @@ def test_one_collection_twice_in_a_step(device):
         rows = [each.rows().read() for each in collections]
         assert torch.equal(rows[0][0], rows[1][0])
         torch.testing.assert_close(rows[0][1], rows[1][1], rtol=1e-6, atol=1e-7)
-
-
-@pytest.mark.parametrize("reentrant", [False, True])
-def test_activation_checkpointing(device, reentrant):
-    collections = [bag(device), bag(device)]
-    optimizers = [each.optimizer(lr=0.1) for each in collections]
-    head = torch.nn.Linear(4, 3).to(device)
-    keys = torch.tensor([[1, 4], [2, 4]], device=device)
-    ask = torch.ones(1, device=device, requires_grad=True)
-    for step in range(4):
-        losses = [
-            head(collections[0](keys)).square().sum(),
-            checkpoint(
-                lambda one: head(collections[1](keys) * one).square().sum(),
-                ask,
-                use_reentrant=reentrant,
-            ),
-        ]
-        if step or not reentrant:  # in reentrant mode the first look at a new key is a no_grad one
-            torch.testing.assert_close(losses[1], losses[0])
-        for loss, each in zip(losses, optimizers, strict=True):
-            each.zero_grad()
-            loss.backward()
-            each.step()
-        rows = [each.rows().read() for each in collections]
-        assert torch.equal(rows[0][0], rows[1][0])
-        torch.testing.assert_close(rows[0][1], rows[1][1])
 
 
 def test_second_derivatives_are_refused(device):
