@@ -161,7 +161,7 @@ void ShardedTable::note_touched(const OpContext& context, const TensorRef& stamp
 DeviceRange ShardedTable::owners(std::int64_t wide, std::size_t slot) const {
   const std::string& name = params_.name;
   HCTR_CHECK(slot < params_.slot_num, "embedding '", name, "' has ", params_.slot_num,
-             " slots, the rows to load name slot ", slot);
+             " slots, and a row was named in slot ", slot);
   return with_key_type(spec_.key_type, [&]<class Key>(Key) {
     const Key key = static_cast<Key>(wide);
     HCTR_CHECK(static_cast<std::int64_t>(key) == wide && key != kEmptyKey<Key>, "embedding '", name,

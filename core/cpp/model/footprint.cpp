@@ -104,14 +104,14 @@ void say_few_places(const SparseEmbeddingHashParams& params, const Placement& pl
 }
 
 bool holds_rows(const Placement& placement, std::size_t rank) {
-  return !placement.whole_buckets() || placement.slots_of(rank) > 0;
+  return placement.slots_of(rank) > 0;
 }
 
 /// Devices of a process that have rows, at most: they share its budgets.
 std::size_t holders_of_process(const Placement& placement, std::size_t devices_of_process) {
   std::size_t holders = 0;
   for (std::size_t rank = 0; rank < placement.device_count(); ++rank) {
-    holders += placement.slots_of(rank) > 0;
+    holders += holds_rows(placement, rank);
   }
   return std::clamp(holders, std::size_t{1}, devices_of_process);
 }

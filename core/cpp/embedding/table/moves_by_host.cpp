@@ -335,16 +335,22 @@ void MovesByHost::move(const OpContext& moving, std::span<const MoveRows> moves)
       throw;
     }
   });
+  std::exception_ptr failed;
   try {
     lead(moving, arriving, progress);
   } catch (...) {
+    failed = std::current_exception();
     progress.end();
-    loop_.wait();
-    arriving.stream->record(*arrived_);  // the next move uses the same memory
-    moving.stream->wait(*arrived_);
-    throw;
   }
-  loop_.wait();
+  try {
+    loop_.wait();
+  } catch (...) {
+    if (!failed) failed = std::current_exception();
+  }
+  if (!failed) return;
+  arriving.stream->record(*arrived_);  // the next move uses the same memory
+  moving.stream->wait(*arrived_);
+  std::rethrow_exception(failed);
 }
 
 }  // namespace hugectr
