@@ -57,7 +57,8 @@ OpContext GPUResource::arrive_context() { return {&arrive_stream(), pool_, nullp
 
 Stream& GPUResource::arrive_stream() {
   if (!arrive_stream_) {
-    arrive_stream_ = backend_.create_stream(device_, "arrive", StreamPriority::High);
+    // Needed by the next step alone: kernels of the step go first.
+    arrive_stream_ = backend_.create_stream(device_, "arrive");
   }
   return *arrive_stream_;
 }

@@ -10,8 +10,7 @@ namespace hugectr {
 /// device and copied by others. For i < count, where an empty list holds kNoRow alone:
 ///   leaves[i] = leaving[i], from[i] = places[i] where leaving[i] is a row, else kNoRow
 ///   comes[i] = coming[i], to[i] = places[i] where coming[i] is a row, else kNoRow
-/// places, leaving, coming (>= count), leaves, comes, from, to (count) uint32. leaves and comes may
-/// be memory of the host that the device reaches. Overwrites.
+/// places, leaving, coming (>= count), leaves, comes, from, to (count) uint32. Overwrites.
 struct HCTR_API ListMoves {
   static constexpr const char* kName = "list_moves";
   static constexpr const char* kSeveralName = "several_list_moves";

@@ -22,12 +22,8 @@ const std::string kOwner = "rows that the host moves";
 constexpr std::size_t kBytesOfThread = std::size_t{64} << 10;  // of a thread at a time
 constexpr int kTurnsAwake = 2000;                              // before others are let work
 
-TensorRef part_of(const TensorBag2& list, std::size_t first, std::size_t count) {
-  TensorRef ref = list.ref();
-  ref.data = static_cast<std::uint32_t*>(list.get_ptr()) + first;
-  ref.shape = {count};
-  return ref;
-}
+/// Scatters of what comes at a time. The last one alone is what a step may wait for.
+constexpr std::size_t kScatters = 4;
 
 /// Once more around a loop that waits for less time than falling asleep takes.
 void stay_awake(int& turns) {
@@ -42,8 +38,10 @@ void stay_awake(int& turns) {
 /// How far a move has come.
 class MovesByHost::Progress {
  public:
-  explicit Progress(std::vector<RowPiece> all)
-      : pieces(std::move(all)), left_(std::make_unique<std::atomic<int>[]>(pieces.size())) {
+  Progress(const RowLists& rows, std::vector<RowPiece> all)
+      : lists(rows),
+        pieces(std::move(all)),
+        left_(std::make_unique<std::atomic<int>[]>(pieces.size())) {
     for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
       for (const RowStretch& stretch : pieces[piece].stretches) {
         const std::size_t rows = std::max<std::size_t>(kBytesOfThread / stretch.row_bytes, 1);
@@ -55,6 +53,7 @@ class MovesByHost::Progress {
     }
   }
 
+  const RowLists lists;
   const std::vector<RowPiece> pieces;
 
   /// What each thread does, until nothing is left: what comes of a share as soon as there is
@@ -176,39 +175,45 @@ void MovesByHost::make_lists(std::size_t entries) {
   constexpr auto kNumbers = TensorScalarType::UInt32;
   const auto device = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.memory_resource()));
   const auto host = DeviceBuffer2::create(kOwner, DeviceAllocator(gpu_.staging_resource()));
-  RowLists lists{.leaves = host->reserve({entries}, kNumbers, "rows that leave"),
-                 .comes = host->reserve({entries}, kNumbers, "rows that come"),
-                 .from = device->reserve({entries}, kNumbers, "places that rows leave"),
-                 .to = device->reserve({entries}, kNumbers, "places that they come to")};
+  TensorBag2 there = device->reserve({kLists * entries}, kNumbers, "rows and places that move");
+  TensorBag2 here = host->reserve({kListsRead * entries}, kNumbers, "rows that leave and come");
   device->allocate();
   host->allocate();
   gpu_.move_stream().synchronize();  // it uses the old ones, and waits for what arrives
-  lists_ = std::move(lists);
+  lists_there_ = std::move(there);
+  lists_here_ = std::move(here);
   listed_entries_ = entries;
 }
 
-void MovesByHost::read_lists(const OpContext& moving, std::span<const MoveRows> moves) {
-  const auto part = [&](const TensorBag2& list, std::size_t first, std::size_t count) {
-    TensorRef ref = part_of(list, first, count);
-    ref.device = gpu_.device();  // which reaches those on the host
-    return ref;
-  };
+RowLists MovesByHost::read_lists(const OpContext& moving, std::span<const MoveRows> moves) {
+  auto* const there = static_cast<std::uint32_t*>(lists_there_.get_ptr());
+  auto* const here = static_cast<std::uint32_t*>(lists_here_.get_ptr());
+  const std::size_t all = entries_of(moves);
   std::vector<ListMoves> ops;
   std::size_t first = 0;
   for (const MoveRows& op : moves) {
     const auto n = static_cast<std::size_t>(op.count);
+    const auto part = [&](List list) {
+      return make_ref(there + list * all + first, {n}, gpu_.device());
+    };
     ops.push_back({.places = op.places,
                    .leaving = op.leaving,
                    .coming = op.coming,
-                   .leaves = part(lists_.leaves, first, n),
-                   .comes = part(lists_.comes, first, n),
-                   .from = part(lists_.from, first, n),
-                   .to = part(lists_.to, first, n),
+                   .leaves = part(kLeaves),
+                   .comes = part(kComes),
+                   .from = part(kFrom),
+                   .to = part(kTo),
                    .count = op.count});
     first += n;
   }
   run_several(moving, std::move(ops));
+  // A kernel that writes memory of the host itself holds multiprocessors meanwhile.
+  moving.stream->copy(here, there, kListsRead * all * sizeof *here);
   moving.stream->synchronize();  // and homes are as the moves before have left them
+  return {.leaves = here + kLeaves * all,
+          .comes = here + kComes * all,
+          .from = there + kFrom * all,
+          .to = there + kTo * all};
 }
 
 char* MovesByHost::on_host(Way way, std::size_t piece) const {
@@ -226,14 +231,19 @@ TensorRef MovesByHost::values(const RowStretch& stretch, Way way, std::size_t pi
   return values;
 }
 
+/// A stretch's part of a list on the device.
+TensorRef MovesByHost::numbers(std::uint32_t* list, const RowStretch& stretch) const {
+  return make_ref(list + stretch.first, {stretch.count}, gpu_.device());
+}
+
 /// What leaves in pieces first .. end - 1.
-void MovesByHost::gather(const OpContext& moving, const std::vector<RowPiece>& all,
-                         std::size_t first, std::size_t end) const {
+void MovesByHost::gather(const OpContext& moving, const Progress& progress, std::size_t first,
+                         std::size_t end) const {
   std::vector<GatherRows> gathers;
   for (std::size_t piece = first; piece < end; ++piece) {
-    for (const RowStretch& each : all[piece].stretches) {
+    for (const RowStretch& each : progress.pieces[piece].stretches) {
       if (!each.leaving) continue;
-      gathers.push_back({.rows = part_of(lists_.from, each.first, each.count),
+      gathers.push_back({.rows = numbers(progress.lists.from, each),
                          .source = *each.cache,
                          .values = values(each, kOut, piece)});
     }
@@ -256,13 +266,13 @@ void MovesByHost::fetch(const OpContext& arriving, const RowPiece& piece, std::s
 }
 
 /// What has come with pieces first .. end - 1, to where it belongs.
-void MovesByHost::scatter(const OpContext& arriving, const std::vector<RowPiece>& all,
-                          std::size_t first, std::size_t end) const {
+void MovesByHost::scatter(const OpContext& arriving, const Progress& progress, std::size_t first,
+                          std::size_t end) const {
   std::vector<ScatterRows> scatters;
   for (std::size_t piece = first; piece < end; ++piece) {
-    for (const RowStretch& each : all[piece].stretches) {
+    for (const RowStretch& each : progress.pieces[piece].stretches) {
       if (!each.coming) continue;
-      scatters.push_back({.rows = part_of(lists_.to, each.first, each.count),
+      scatters.push_back({.rows = numbers(progress.lists.to, each),
                           .values = values(each, kIn, piece),
                           .target = *each.cache});
     }
@@ -294,7 +304,9 @@ void MovesByHost::lead(const OpContext& moving, const OpContext& arriving, Progr
   const std::vector<RowPiece>& all = progress.pieces;
   for (std::size_t first = 0; first < all.size(); first += pieces_) {
     const std::size_t end = std::min(first + pieces_, all.size());
-    gather(moving, all, first, end);
+    const std::size_t at_a_time = (end - first + kScatters - 1) / kScatters;
+    std::size_t scattered = first;
+    gather(moving, progress, first, end);
     for (std::size_t piece = first; piece < std::min(first + kInTurn, end); ++piece) {
       send(moving, all[piece], piece);
     }
@@ -309,24 +321,27 @@ void MovesByHost::lead(const OpContext& moving, const OpContext& arriving, Progr
       make_ready(piece + 1);
       if (!progress.wait_until_done(piece)) return;  // the loop says why
       fetch(arriving, all[piece], piece);
+      if (piece + 1 == end || piece + 1 - scattered == at_a_time) {
+        scatter(arriving, progress, scattered, piece + 1);
+        scattered = piece + 1;
+      }
       if (piece + kInTurn < end) send(moving, all[piece + kInTurn], piece + kInTurn);
     }
-    scatter(arriving, all, first, end);
     arriving.stream->record(*arrived_);
     moving.stream->wait(*arrived_);
   }
 }
 
 void MovesByHost::move(const OpContext& moving, std::span<const MoveRows> moves) {
-  read_lists(moving, moves);
-  Progress progress(cut_into_pieces(moves, lists_));
+  const RowLists lists = read_lists(moving, moves);
+  Progress progress(lists, cut_into_pieces(moves, lists));
   if (progress.pieces.empty()) return;
   const OpContext arriving = gpu_.arrive_context();
   moving.stream->record(*listed_);
   arriving.stream->wait(*listed_);
-  // One loop for all pieces: between loops the threads would fall asleep, and wake too late. Some
+  // One loop for all pieces: between loops the threads would fall asleep, and wake too late. A few
   // processors are left to those that submit the step.
-  const std::size_t threads = std::max<std::size_t>(moving.pool->size() * 3 / 4, 1);
+  const std::size_t threads = std::max<std::size_t>(moving.pool->size() * 7 / 8, 1);
   loop_.begin([&] {
     try {
       moving.pool->run_chunks(threads, [&](std::size_t) { progress.work(*this); });

@@ -20,10 +20,11 @@ namespace hugectr {
 /// What MoveRows does by one kernel over the link, for rows at home in memory of the host. Rows
 /// that leave are gathered on the device, copied to staging memory piece by piece and brought home
 /// by the threads of the pool; rows that come go the other way, by a stream of their own, and are
-/// scattered when all have come. It takes longer than the kernel, and processors; but a kernel that
-/// waits for the link holds multiprocessors, which costs products that run beside it more than
-/// their share. For the same reason no piece has a kernel of its own: each would wait for products
-/// that hold all multiprocessors.
+/// scattered a quarter of them at a time. It takes longer than the kernel, and processors; but a
+/// kernel that waits for the link holds multiprocessors, which costs products that run beside it
+/// more than their share. For the same reason no piece is gathered by a kernel of its own: each
+/// would wait for products that hold all multiprocessors. What comes may wait, so that its kernels
+/// take what products leave free.
 ///
 /// For one thread at a time.
 class MovesByHost {
@@ -48,20 +49,23 @@ class MovesByHost {
   /// Pieces in staging memory on the host. Few, so that they stay in its cache.
   static constexpr std::size_t kInTurn = 4;
   enum Way : std::size_t { kOut, kIn, kWays };
+  /// Of a RowLists, one behind the other in memory: what the host reads comes first.
+  enum List : std::size_t { kLeaves, kComes, kListsRead, kFrom = kListsRead, kTo, kLists };
   class Progress;
 
   void make_pieces(std::size_t pieces);
   void make_lists(std::size_t entries);
-  void read_lists(const OpContext& moving, std::span<const MoveRows> moves);
+  RowLists read_lists(const OpContext& moving, std::span<const MoveRows> moves);
   char* on_host(Way way, std::size_t piece) const;
   char* on_device(Way way, std::size_t piece) const;
+  TensorRef numbers(std::uint32_t* list, const RowStretch& stretch) const;
   TensorRef values(const RowStretch& stretch, Way way, std::size_t piece) const;
 
-  void gather(const OpContext& moving, const std::vector<RowPiece>& all, std::size_t first,
+  void gather(const OpContext& moving, const Progress& progress, std::size_t first,
               std::size_t end) const;
   void send(const OpContext& moving, const RowPiece& piece, std::size_t number);
   void fetch(const OpContext& arriving, const RowPiece& piece, std::size_t number);
-  void scatter(const OpContext& arriving, const std::vector<RowPiece>& all, std::size_t first,
+  void scatter(const OpContext& arriving, const Progress& progress, std::size_t first,
                std::size_t end) const;
   void copy_rows(const RowStretch& stretch, Way way, std::size_t piece, std::size_t begin,
                  std::size_t end) const;
@@ -75,8 +79,8 @@ class MovesByHost {
   /// Pieces on the host, in turn: by the move stream; by that of what arrives.
   std::array<std::unique_ptr<Event>, kInTurn> left_, fetched_;
   std::unique_ptr<Event> listed_, arrived_;
-  RowLists lists_;
-  std::size_t listed_entries_ = 0;  ///< that there is room for
+  TensorBag2 lists_there_, lists_here_;  ///< on the device: all four; on the host: what moves
+  std::size_t listed_entries_ = 0;       ///< that there is room for
   TaskThread loop_{"hctr-moves"};
 };
 

@@ -12,10 +12,6 @@ constexpr std::size_t kAligned = 256;  // stretches of a piece
 
 std::size_t row_bytes_of(const TensorRef& rows) { return rows.row_size() * size_of(rows.dtype); }
 
-const std::uint32_t* list_of(const TensorBag2& list) {
-  return static_cast<const std::uint32_t*>(list.get_ptr());
-}
-
 const std::uint32_t* if_any(const std::uint32_t* rows, std::size_t count) {
   const auto is_row = [](std::uint32_t row) { return row != kNoRow; };
   return std::any_of(rows, rows + count, is_row) ? rows : nullptr;
@@ -67,15 +63,15 @@ std::vector<RowPiece> cut_into_pieces(std::span<const MoveRows> moves, const Row
         }
         const std::size_t count = std::min(end - begin, fit);
         RowPiece& piece = pieces.back();
-        const RowStretch& stretch = piece.stretches.emplace_back(
-            RowStretch{.cache = &op.cache[a],
-                       .home = &op.home[a],
-                       .leaving = if_any(list_of(lists.leaves) + begin, count),
-                       .coming = if_any(list_of(lists.comes) + begin, count),
-                       .first = begin,
-                       .count = count,
-                       .offset = used,
-                       .row_bytes = row_bytes});
+        const RowStretch& stretch =
+            piece.stretches.emplace_back(RowStretch{.cache = &op.cache[a],
+                                                    .home = &op.home[a],
+                                                    .leaving = if_any(lists.leaves + begin, count),
+                                                    .coming = if_any(lists.comes + begin, count),
+                                                    .first = begin,
+                                                    .count = count,
+                                                    .offset = used,
+                                                    .row_bytes = row_bytes});
         piece.leaves |= stretch.leaving != nullptr;
         piece.comes |= stretch.coming != nullptr;
         used += (count * row_bytes + kAligned - 1) / kAligned * kAligned;

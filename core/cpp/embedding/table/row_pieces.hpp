@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/ops/move_rows.hpp"
 
 /// Rows that move, cut into pieces of memory.
@@ -13,8 +12,8 @@ namespace hugectr {
 
 /// Lists of all entries of some moves, one table after the other (list_moves.hpp).
 struct RowLists {
-  TensorBag2 leaves, comes;  ///< on the host
-  TensorBag2 from, to;       ///< on the device
+  const std::uint32_t *leaves, *comes;  ///< on the host
+  std::uint32_t *from, *to;             ///< on the device
 };
 
 /// Some entries, one after another, of the rows of one array, at an offset of a piece.
