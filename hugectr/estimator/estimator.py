@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base import log
 from hugectr.base.arguments import check_bool, check_float, check_int, check_names
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.keywords import named_arguments
@@ -144,7 +145,7 @@ class Estimator(Fitted, Parameters):
             CSV, JSON lines or Parquet file. All of it is in memory.
         y : array_like, (rows,), or str
             Labels, or the name of their column in X: of a classifier two or more classes, of a
-            regressor numbers.
+            regressor numbers. A named series that is a column of X is that column, and no feature.
         sample_weight : array_like, (rows,), or None
             How much a row counts, from 0 on; rows of weight 0 are left out.
         eval_set : tuple (X, y), list of one, or None
@@ -165,6 +166,7 @@ class Estimator(Fitted, Parameters):
         """
         where = f"{type(self).__name__}.fit"
         values, name, features = self._read("fit", X, y)
+        self._tell_of_namesake(where, y, features)
         weight = weights_of(where, sample_weight, features.rows)
         meaning = self._meaning(where, values, weight)
         label = meaning.numbers(where, values)
@@ -227,6 +229,17 @@ class Estimator(Fitted, Parameters):
         if not rows.features.array:
             names = rows.features.table.column_names
             self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _tell_of_namesake(self, where: str, y: Any, features: Features) -> None:
+        """Warn where labels may be made of a column that stays: who predicts may not have it."""
+        name = getattr(y, "name", None)
+        if not isinstance(name, str) or name not in features.table.column_names:
+            return
+        if self.schema is None and name not in (self._roles()["ignore"] or ()):
+            log.warning(
+                f"{where}: y is called {name!r} as a column of X that has other values, and that "
+                f"is a feature: if y was made of it, say ignore=[{name!r}]"
+            )
 
     def _check_one_schema(self, where: str) -> None:
         """A schema says what columns are; an InvalidArgument where something else says it too."""

@@ -209,7 +209,7 @@ def labels_of(
         The call, for complaints.
     labels
         The name of a column of the features, or one value a row. Frames of pandas may name it by a
-        number.
+        number. Labels that are called and are as a column of the features are that column.
     features : Features
     """
     if labels is None:
@@ -251,9 +251,17 @@ def labels_of(
     _check_finite(where, values, None)
     taken = set(features.table.column_names)
     name = name if isinstance(name, str) and name else "label"
+    if name in taken and _are_the_same(features.table.column(name), values):
+        return values, name, features.without(name)
     while name in taken:
         name += "_"
     return values, name, features
+
+
+def _are_the_same(column: pa.ChunkedArray, labels: npt.NDArray[Any]) -> bool:
+    """Whether labels are a column of the features, as in ``fit(frame, frame.clicked)``."""
+    found = one_array(column).to_numpy(zero_copy_only=False)
+    return len(found) > 0 and bool(np.array_equal(found, labels))
 
 
 def _column_of_number(where: str, number: int, features: Features) -> str:

@@ -46,3 +46,34 @@ def test_fit_with_a_schema(kind: Any) -> None:
         assert model.n_features_in_ == 2
         assert model.feature_names_in_.tolist() == ["c", "a"]
         np.testing.assert_array_equal(model.predict(BARE), models[0].predict(BARE))
+
+
+class Series(np.ndarray):  # type: ignore[type-arg]
+    """Values with a name, as frames give them."""
+
+    name: str
+
+    @classmethod
+    def of(cls, name: str, values: Any) -> Any:
+        found = np.asarray(values).view(cls)
+        found.name = name
+        return found
+
+
+@pytest.mark.parametrize("kind", [CTRClassifier, CTRRegressor])
+def test_a_series_that_is_a_column_is_no_feature(kind: Any, capfd: Any) -> None:
+    series = Series.of("y", LABEL)
+    by_name, by_series = kind(**QUICK).fit(FRAME, "y"), kind(**QUICK).fit(FRAME, series)
+    assert by_series.feature_names_in_.tolist() == ["c", "a"]
+    np.testing.assert_array_equal(by_series.predict(FRAME), by_name.predict(BARE))
+    assert by_series.evaluate(FRAME, series) == by_name.evaluate(FRAME, "y")
+    assert "ignore=" not in capfd.readouterr().err
+
+
+def test_a_column_that_labels_are_called_after_is_told_of(capfd: Any) -> None:
+    series = Series.of("a", A > 0)
+    model = CTRClassifier(**QUICK).fit(BARE, series)
+    assert model.feature_names_in_.tolist() == ["c", "a"]
+    assert "ignore=['a']" in capfd.readouterr().err
+    CTRClassifier(**QUICK, ignore=["a"]).fit({**BARE, "d": 1.5 * A}, series)
+    assert "ignore=" not in capfd.readouterr().err
