@@ -18,6 +18,7 @@ from hugectr.checkpoints.ownership import Writer, check_not_behind, check_owner
 from hugectr.model.incremental import IncrementalRows
 from hugectr.processes.agreement import from_root, together
 from hugectr.processes.group import ProcessGroup
+from hugectr.processes.sameness import same_call
 
 
 class Resumed(int):
@@ -74,7 +75,8 @@ class Checkpoints:
     ) -> Path:
         """Save everything that training goes on from, as ``path/step-<number>``.
 
-        In a job of several processes all of them call it, and each writes its own rows.
+        In a job of several processes all of them call it, with the same arguments, and each writes
+        its own rows.
 
         Parameters
         ----------
@@ -103,7 +105,8 @@ class Checkpoints:
         OSError
             Disk full, no right to write, the folder removed below the save.
         InvalidArgument
-            The folder is another run's, has later checkpoints, or is just being saved to.
+            The folder is another run's, has later checkpoints, or is just being saved to; in a job
+            also where processes do not give the same arguments.
         NonFiniteLoss
             As of ``check_loss``: nobody could go on from the checkpoint.
         DataError
@@ -116,6 +119,15 @@ class Checkpoints:
         check_bool("save: background", background)
         check_bool("save: delta", delta)
         check_bool("save: allow_nonfinite", allow_nonfinite)
+        asked = {
+            "path": str(folder),
+            "keep_last": keep_last,
+            "background": background,
+            "delta": delta,
+            "allow_nonfinite": allow_nonfinite,
+        }
+        with self._turn:
+            same_call(self._state.group, "Model.save", **asked)
         if not allow_nonfinite:
             self._state.session.check_loss()
         self.wait_for_save()
@@ -281,6 +293,7 @@ class Checkpoints:
         """
         folder = Path(check_path("resume: path", path))
         check_bool("resume: strict", strict)
+        same_call(self._state.group, "Model.resume", path=str(folder), strict=strict)
         self.wait_for_save()
         place, run, crc32 = from_root(self._state.group, lambda: _checkpoint_at(folder))
         plan = checkpoints.give(self._state, place, strict)
@@ -321,6 +334,7 @@ class Checkpoints:
             As of ``resume``.
         """
         folder = Path(check_path("load_weights: path", path))
+        same_call(self._state.group, "Model.load_weights", path=str(folder))
         self.wait_for_save()
         place = from_root(
             self._state.group, lambda: checkpoints.checkpoint_at(folder, "load_weights")

@@ -24,6 +24,7 @@ from hugectr.model.fit_lines import lines_of
 from hugectr.model.fit_progress import NoBar, progress_bar
 from hugectr.model.fit_settings import SHORT, FitSettings
 from hugectr.model.state import ModelState
+from hugectr.processes.sameness import same_call
 from hugectr.spec.metrics import target_reached
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class Fit:
         begin = time.perf_counter()
         self._lines.trained(iterations)
         with self.model.exclusive():
+            self._check_rate(self._lr)
             self._curve.end(self.step, self._lr)
             if self.evaluates and self._evaluated_at != self.step:
                 values = self._evaluate()[0]
@@ -266,12 +268,13 @@ class Fit:
         """
         session = self.model.session
         before = session.learning_rate_state()
-        lr = self.model.next_learning_rate()
+        lr = session.get_next_lr()
+        session.set_learning_rate(lr)
         trained = False
         try:
             if self.rates is not None:
                 lr = self.rates(self.step + 1)
-                self.model.set_learning_rate(lr)
+                session.set_learning_rate(lr)  # compared where the loss is read
             trained = self.model.train()
         finally:
             if not trained:
@@ -283,6 +286,12 @@ class Fit:
         self.history.trained_steps += 1
         return lr
 
+    def _check_rate(self, lr: float) -> None:
+        """Whether a schedule of the user's own gives all processes of a job the same rate."""
+        if self.rates is not None:
+            rate = {f"the learning rate of step {self.step}": lr}
+            same_call(self._state.group, "Model.fit", **rate)
+
     def _after(self, iteration: int, lr: float) -> None:
         """What follows a step."""
         settings, told = self.settings, self._events.want_steps
@@ -290,6 +299,7 @@ class Fit:
             self._events.step(self.step, StepLogs(self.model, lr))
         if iteration > 0:
             if self._curve.due(iteration):
+                self._check_rate(lr)
                 self._curve.read(iteration, self.step, lr)
             every = settings.eval_interval
             if every > 0 and self.evaluates and iteration % every == 0:

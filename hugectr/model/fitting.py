@@ -17,6 +17,7 @@ from hugectr.callbacks.history import History
 from hugectr.model.fit import Fit
 from hugectr.model.fit_settings import CheckpointSettings, fit_settings, with_training_cache
 from hugectr.model.graph import Graph
+from hugectr.model.same_model import same_fit
 from hugectr.model.state import ModelState
 
 if TYPE_CHECKING:
@@ -147,7 +148,8 @@ class Fitting:
             ``Loss cannot converge``: as in ``train``, and before anything is saved.
         InvalidArgument
             Before the first step, when ``checkpoint_dir`` has checkpoints of another run, or later
-            ones than the model's step.
+            ones than the model's step; in a job also where processes do not give the same
+            arguments (what a process prints is its own).
         Exception
             Whatever a callback raises ends the fit, as it is.
         """
@@ -179,6 +181,8 @@ class Fitting:
         )
         given = (callbacks,) if isinstance(callbacks, Callback) else callbacks
         told = (*self.model.solver.training_callbacks, *given)
+        with self.model.exclusive():
+            same_fit(self._state.group, settings, told)
         history = Fit(self.model, self._state, settings, told).run()
         self.histories.append(history)
         return history

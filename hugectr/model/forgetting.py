@@ -150,7 +150,7 @@ class Forgetting:
             asked.append(self._checked(table, keys, where, slot_ids))
             return asked[0].digest()
 
-        digests = together(self._state.group, check)
+        digests = together(self._state.group, check, call="Model.evict")
         for rank, digest in enumerate(digests):
             if digest != digests[0]:
                 raise InvalidArgument(

@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from hugectr.base.arguments import check_names, listed
 from hugectr.base.errors import rejected
 from hugectr.model.graph import Graph
+from hugectr.processes.sameness import require_same, same_call
 
 #: Stands for the dense network among the names of tables.
 DENSE = ""
 
 
 class Freezing:
-    """Names of the frozen tables, before and after the model is compiled."""
+    """Names of the frozen tables, before and after the model is compiled.
+
+    In a job of several processes all of them freeze and unfreeze the same.
+    """
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -22,16 +26,20 @@ class Freezing:
 
     def apply(self) -> None:
         """Tell the session that compile() has made."""
+        require_same(self._graph.group, "Model.compile", {"what is frozen": sorted(self._frozen)})
         for name in self._frozen:
             self._graph.session.set_trainable(name, False)
 
-    def _set_trainable(self, name: str, trainable: bool) -> None:
+    def _set_trainable(self, call: str, names: Sequence[str], trainable: bool) -> None:
         if (session := self._graph.compiled) is not None:
-            session.set_trainable(name, trainable)
+            # What is frozen sends nothing: a process that trains it would wait for the others.
+            same_call(self._graph.group, f"Model.{call}", names=list(names))
+            for name in names:
+                session.set_trainable(name, trainable)
         if trainable:
-            self._frozen.discard(name)
+            self._frozen -= set(names)
         else:
-            self._frozen.add(name)
+            self._frozen |= set(names)
 
     def _tables(self, given: str | Sequence[str] | None) -> list[str]:
         names = self._graph.table_names
@@ -48,21 +56,19 @@ class Freezing:
 
     def freeze_embedding(self, embedding_name: str | Sequence[str] | None = None) -> None:
         """Keep a table, several, or all tables as they are while training goes on."""
-        for name in self._tables(embedding_name):
-            self._set_trainable(name, False)
+        self._set_trainable("freeze_embedding", self._tables(embedding_name), False)
 
     def unfreeze_embedding(self, embedding_name: str | Sequence[str] | None = None) -> None:
         """Train a table, several, or all tables again."""
-        for name in self._tables(embedding_name):
-            self._set_trainable(name, True)
+        self._set_trainable("unfreeze_embedding", self._tables(embedding_name), True)
 
     def freeze_dense(self) -> None:
         """Keep the dense network as it is while training goes on."""
-        self._set_trainable(DENSE, False)
+        self._set_trainable("freeze_dense", [DENSE], False)
 
     def unfreeze_dense(self) -> None:
         """Train the dense network again."""
-        self._set_trainable(DENSE, True)
+        self._set_trainable("unfreeze_dense", [DENSE], True)
 
     def trainable(self) -> tuple[bool, bool]:
         """Whether all tables, and whether the dense network, are trained."""

@@ -16,6 +16,7 @@ from hugectr.config.layers import ParsedLayers
 from hugectr.model.compiled_log import log_compiled
 from hugectr.model.placing import frequent_of, placements_of, rows_of_plan
 from hugectr.model.planned import Planned
+from hugectr.model.same_data import same_data
 from hugectr.model.same_model import same_model, same_plan
 from hugectr.model.summary import LayerSummary, format_summary
 from hugectr.model.table_memory import memory_of_tables
@@ -248,7 +249,7 @@ class Graph:
         same_plan(self.processes, self.solver)
         self.place_tables()
         solver, model = same_model(self.processes, self.solver.to_spec(), self.to_spec())
-        reader = self.reader_params.to_spec(self.input)
+        reader = same_data(self.processes, self.reader_params, self.input)
         self._session = _core.Session(solver, reader, model, self.processes, self._turn)
         processes.end_with_job(self._session)
         log_compiled(self, solver["device"])
@@ -396,5 +397,4 @@ class Graph:
         self, graph_config_file: str | Path, include_dense_network: bool = True
     ) -> None:
         """Add the input and tables, and the dense network if asked for, that a graph file holds."""
-        parsed, _ = read_graph(graph_config_file)
-        self.add_all(parsed, include_dense_network)
+        self.add_all(read_graph(graph_config_file)[0], include_dense_network)

@@ -20,7 +20,7 @@ def stats_of_job(
     A bound of the whole job, which each of them has told, counts once. Rows that several processes
     have are counted by one of them.
     """
-    every = together(group, own)
+    every = together(group, own, call="Model.table_stats(of_job=True)")
     total = [
         {name: sum(stats[t][name] for stats in every) for name in table}
         for t, table in enumerate(every[0])

@@ -14,10 +14,31 @@ from hugectr.base.errors import did_you_mean, rejected
 from hugectr.data.given_arrays import given_array, given_floats
 from hugectr.interop import TableRows, as_view, stream_handle, to_numpy
 from hugectr.model.graph import Graph
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.sameness import same_call
 from hugectr.spec.optimizer import states_of
 
 if TYPE_CHECKING:
     from hugectr._core import BufferBag, SessionTable
+
+
+def _same_rows(
+    group: ProcessGroup,
+    table: str,
+    keys: npt.NDArray[Any],
+    slots: npt.NDArray[Any] | None,
+    vectors: npt.NDArray[np.float32],
+) -> None:
+    """Whether all processes set the same rows, whatever type of int their keys are of."""
+    if group.size > 1:
+        same_call(
+            group,
+            "Model.set_table_rows",
+            embedding=table,
+            keys=keys.astype(np.int64),
+            slot_ids=None if slots is None else slots.astype(np.int64),
+            vectors=vectors,
+        )
 
 
 class RunningStatistics(NamedTuple):
@@ -38,7 +59,8 @@ class RunningStatistics(NamedTuple):
 class Memory:
     """A compiled model's memory, without a copy; ``hugectr.interop`` has the rules.
 
-    In all methods ``device`` counts the devices of this process as ``vvgpu`` names them, from 0,
+    In a job of several processes all of them set the same values, of which each has a copy. In all
+    methods ``device`` counts the devices of this process as ``vvgpu`` names them, from 0,
     and ``stream`` is a CUDA stream (a handle or an object with ``__cuda_stream__``): what it gets
     from then on waits for what the model has been given to do, or the model for it.
     """
@@ -125,9 +147,12 @@ class Memory:
         view = as_view(values, stream=stream)
         if view.device == "cpu" and view.dtype != "float32":
             view = as_view(np.asarray(view, np.float32))
-        self._graph.session.network.set_weight(
-            check_str("Model.set_dense_weight: name", name), view
-        )
+        wanted = check_str("Model.set_dense_weight: name", name)
+        if self._graph.group.size > 1:
+            same_call(
+                self._graph.group, "Model.set_dense_weight", name=wanted, values=to_numpy(view)
+            )
+        self._graph.session.network.set_weight(wanted, view)
 
     def dense_state_names(self) -> list[str]:
         """Names of the states that the optimizer keeps for every dense weight.
@@ -206,6 +231,7 @@ class Memory:
                 at = int(np.argmin(good))
                 where = f"Model.set_running_statistics: {what}[{at}] of {layer!r}"
                 raise rejected(where, float(values[at]), "a finite number, of var >= 0")
+        same_call(self._graph.group, "Model.set_running_statistics", layer=layer, **new._asdict())
         known[layer] = new
         self._graph.session.network.set_non_trainables(
             [(name, *values) for name, values in known.items()]
@@ -219,9 +245,9 @@ class Memory:
         InvalidArgument
             When the number of values is not the model's.
         """
-        self._graph.session.network.set_dense_weights(
-            given_floats("Model.set_dense_weights: values", values, stream=stream)
-        )
+        weights = given_floats("Model.set_dense_weights: values", values, stream=stream)
+        same_call(self._graph.group, "Model.set_dense_weights", values=weights)
+        self._graph.session.network.set_dense_weights(weights)
 
     def table(self, embedding: str, *, device: int = 0, stream: Any = None) -> TableRows:
         """Show the trained rows of a table on one device.
@@ -251,6 +277,9 @@ class Memory:
         self, embedding: str, keys: Any, vectors: Any, slot_ids: Any = None, *, stream: Any = None
     ) -> None:
         """Add rows to a table, or overwrite those of the same key.
+
+        In a job of several processes all of them give the same rows, and each takes those of its
+        own devices.
 
         Parameters
         ----------
@@ -291,6 +320,8 @@ class Memory:
             row = int(np.argwhere(~finite)[0, 0])
             where = f"{call}vectors: row {row}, of key {rows[row]}"
             raise rejected(where, values[row].tolist(), "finite numbers")
+        # A process passes over rows of the others' devices: one that it alone has would be lost.
+        _same_rows(self._graph.group, embedding, rows, slots, values)
         bag: BufferBag = {
             "keys": rows,
             "slot_ids": slots,

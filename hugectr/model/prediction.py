@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,9 @@ from hugectr import _core
 from hugectr.base.arguments import check_str
 from hugectr.model.graph import Graph
 from hugectr.model.state import ModelState
-from hugectr.serving.samples import joined, samples_in_pieces
+from hugectr.processes.group import ProcessGroup
+from hugectr.processes.sameness import Digest, same_call, work_of_same_call
+from hugectr.serving.samples import Samples, joined, samples_in_pieces
 from hugectr.serving.settings import batch_size_of
 
 
@@ -56,7 +60,8 @@ class Prediction:
         Raises
         ------
         InvalidArgument
-            Before compile(); when arrays do not fit the model's inputs, or there is no such output.
+            Before compile(); when arrays do not fit the model's inputs, or there is no such output;
+            in a job where processes do not give the same data.
         DataError
             When a column is missing or a value is not what its field says.
         """
@@ -65,12 +70,49 @@ class Prediction:
         batch = batch_size_of("predict", batch_size, self._graph.solver.batchsize_eval)
         output = check_str("predict: output", output)
         if self._predictor is None or self._predictor[0] != batch:
+            same_call(self._graph.group, "Model.predict", batch_size=batch, output=output)
             self._predictor = None  # before the next one takes memory
             self._predictor = batch, _core.LivePredictor(session, batch)
         predictor = self._predictor[1]
         pieces = samples_in_pieces("predict", data, inputs, self._state.schema, False)
         return joined(
             predictor.predict(part.count, part.dense, part.sparse, output)
-            for part in pieces
+            for part in _same_on_all(self._graph.group, pieces, batch, output)
             if part.count
         )
+
+
+def _same_on_all(
+    group: ProcessGroup, pieces: Iterator[Samples], batch: int, output: str
+) -> Iterator[Samples]:
+    """The pieces, once all processes are known to have the same one.
+
+    A batch is put together out of parts of all of them: of other data on each its predictions would
+    be of samples that nobody has.
+    """
+    if group.size == 1:
+        yield from pieces
+        return
+    asked = {"batch_size": batch, "output": output}
+    while True:
+        found: list[Samples | None] = []
+
+        def described(found: list[Samples | None] = found) -> dict[str, Any]:
+            found.append(part := next(pieces, None))
+            if part is None:
+                return {**asked, "data": Digest("at its end", "")}
+            return {**asked, "data": _digest(part)}
+
+        work_of_same_call(group, "Model.predict", described)
+        if found[0] is None:
+            return
+        yield found[0]
+
+
+def _digest(part: Samples) -> Digest:
+    """The same of two pieces of the same samples."""
+    found = hashlib.sha256(np.ascontiguousarray(part.dense).data)
+    for keys, offsets in part.sparse:
+        found.update(np.ascontiguousarray(keys).data)
+        found.update(np.ascontiguousarray(offsets).data)
+    return Digest(f"{part.count} rows", found.hexdigest())

@@ -14,6 +14,7 @@ from hugectr.base.errors import rejected
 from hugectr.base.no_effect import warn_no_effect
 from hugectr.model.exported import LastEvaluationBatch, append_values
 from hugectr.model.graph import Graph
+from hugectr.processes.sameness import same_call
 from hugectr.spec.reader import one_source
 
 _EVERY_BATCH = "the first batch is like every other: the next is looked up while one trains"
@@ -183,12 +184,15 @@ class Training:
     # --- learning rate --------------------------------------------------------------------------
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate of the following steps."""
-        self._graph.session.set_learning_rate(check_float("set_learning_rate: lr", lr, 0.0))
+        """Set the learning rate of the following steps: in a job on all processes the same."""
+        rate = check_float("set_learning_rate: lr", lr, 0.0)
+        same_call(self._graph.group, "Model.set_learning_rate", lr=rate)
+        self._graph.session.set_learning_rate(rate)
 
     def next_learning_rate(self) -> float:
-        """Go on in the schedule and use its rate for the next step."""
+        """Go on in the schedule and use its rate for the next step: in a job on all processes."""
         lr = self._graph.session.get_next_lr()
+        same_call(self._graph.group, "Model.next_learning_rate", lr=lr)
         self._graph.session.set_learning_rate(lr)
         return lr
 
@@ -205,13 +209,25 @@ class Training:
         decay_power: float = 2.0,
         end_lr: float = 0.0,
     ) -> None:
-        """Start a new schedule; arguments as of ``CreateSolver``."""
+        """Start a new schedule; arguments as of ``CreateSolver``, the same on all processes."""
         where = "reset_learning_rate_scheduler: "
+        rates = {
+            "base_lr": check_float(where + "base_lr", base_lr, 0.0),
+            "decay_power": check_float(where + "decay_power", decay_power, 1.0),
+            "end_lr": check_float(where + "end_lr", end_lr, 0.0),
+        }
+        steps = {
+            "warmup_steps": check_int(where + "warmup_steps", warmup_steps, 1),
+            "decay_start": check_int(where + "decay_start", decay_start, 0),
+            "decay_steps": check_int(where + "decay_steps", decay_steps, 1),
+        }
+        group = self._graph.group
+        same_call(group, "Model.reset_learning_rate_scheduler", **rates, **steps)
         self._graph.session.reset_learning_rate_scheduler(
-            check_float(where + "base_lr", base_lr, 0.0),
-            check_int(where + "warmup_steps", warmup_steps, 1),
-            check_int(where + "decay_start", decay_start, 0),
-            check_int(where + "decay_steps", decay_steps, 1),
-            check_float(where + "decay_power", decay_power, 1.0),
-            check_float(where + "end_lr", end_lr, 0.0),
+            rates["base_lr"],
+            steps["warmup_steps"],
+            steps["decay_start"],
+            steps["decay_steps"],
+            rates["decay_power"],
+            rates["end_lr"],
         )

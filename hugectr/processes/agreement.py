@@ -62,6 +62,22 @@ def _report(group: ProcessGroup, rank: int, data: bytes | memoryview) -> dict[st
     return found
 
 
+def _check_calls(group: ProcessGroup, calls: list[str]) -> None:
+    """Whether all processes are in the same call."""
+    rank = next((rank for rank, call in enumerate(calls) if call != calls[0]), None)
+    if rank is None:
+        return
+    first, other = (
+        f"at {call}" if call else "in the middle of another one" for call in (calls[0], calls[rank])
+    )
+    reason = (
+        f"processes make different calls: process 0 is {first}, process {rank} {other}; all "
+        "processes of a job make the same calls in the same order"
+    )
+    group.abort(reason)
+    raise errors.CommError(reason)
+
+
 def first_cause(reports: list[dict[str, Any] | None]) -> Exception | None:
     """Of errors by rank, the one to raise: a broken connection is rarely the cause."""
     found = [(rank, told) for rank, told in enumerate(reports) if told is not None]
@@ -69,7 +85,9 @@ def first_cause(reports: list[dict[str, Any] | None]) -> Exception | None:
     return rebuild(*found[0]) if found else None
 
 
-def together(group: ProcessGroup, work: Callable[[], T], limit: float | None = None) -> list[T]:
+def together(
+    group: ProcessGroup, work: Callable[[], T], limit: float | None = None, call: str = ""
+) -> list[T]:
     """Do something on every process and share the results.
 
     Parameters
@@ -80,6 +98,9 @@ def together(group: ProcessGroup, work: Callable[[], T], limit: float | None = N
         itself: the others may have failed.
     limit : float, optional
         Seconds the slowest process may take longer than the fastest.
+    call : str
+        What messages call it where it is the beginning of a user's call: processes that make
+        another one at the same time are told so.
 
     Returns
     -------
@@ -90,19 +111,28 @@ def together(group: ProcessGroup, work: Callable[[], T], limit: float | None = N
     ------
     Exception
         When it failed anywhere: the same on every process, with the rank of the first that failed.
+    CommError
+        When processes are in different calls. Nothing that one of them has sent says anything to
+        another one then, so that the job ends.
     """
     if group.size == 1:
         return [work()]
     own: Exception | None = None
     try:
-        report = values.encode({"result": work()})
+        report = values.encode({"result": work(), "call": call})
     except Exception as error:
-        own, report = error, values.encode({"error": describe(error)})
+        own, report = error, values.encode({"error": describe(error), "call": call})
     except BaseException:  # interrupted: the others must not wait
         group.abort(f"process {group.rank} was interrupted")
         raise
-    gathered = group.all_gather(report, limit)
+    try:
+        gathered = group.all_gather(report, limit)
+    except errors.CommError as error:
+        if not call:
+            raise
+        raise errors.CommError(f"{call}, a call of all processes: {error}") from None
     reports = [_report(group, rank, data) for rank, data in enumerate(gathered)]
+    _check_calls(group, [str(found.get("call", "")) for found in reports])
     cause = first_cause([found.get("error") for found in reports])
     if cause is not None:
         raise cause from own

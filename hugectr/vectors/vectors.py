@@ -17,6 +17,7 @@ from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.row_keys import check_row_keys, check_row_slots
 from hugectr.processes.agreement import together
 from hugectr.processes.group import ProcessGroup
+from hugectr.processes.sameness import same_call
 from hugectr.processes.solo import SoloGroup
 from hugectr.vectors.names import TableNames, need_names
 from hugectr.vectors.table_files import FORMATS, Parts, format_of, write_rows
@@ -90,7 +91,8 @@ class Neighbours:
 class EmbeddingVectors:
     """Looks into the tables of a model; copies, not their memory.
 
-    In a job of several processes every call is collective, and its result the same on all.
+    In a job of several processes every call is collective, of the same rows, and its result the
+    same on all: each has looked up what its own devices have.
 
     Parameters
     ----------
@@ -163,6 +165,7 @@ class EmbeddingVectors:
         index = self._index("embedding", table)
         check_bool("embedding: found", found)
         where, rows = self._rows("embedding", index, keys, slots, column)
+        same_call(self._group, "Model.embedding", table=table, keys=where, slots=rows)
         vectors, there = self._lookup(index, where, rows)
         return (vectors, there) if found else vectors
 
@@ -205,6 +208,8 @@ class EmbeddingVectors:
         check_int("nearest: k", k, 1)
         check_choice("nearest: metric", metric, METRICS)
         keys, slots = self._rows("nearest", index, [key], slot, column)
+        asked = {"table": table, "key": keys, "slot": slots, "k": k, "metric": metric}
+        same_call(self._group, "Model.nearest", **asked)
         vectors, there = self._lookup(index, keys, slots)
         if not there[0]:
             raise InvalidArgument(f"nearest: key {key!r} has no row in table {table!r}")
