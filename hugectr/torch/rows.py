@@ -16,7 +16,7 @@ from hugectr.processes.agreement import jointly, together
 from hugectr.torch.as_before import or_as_before
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
-from hugectr.torch.state_rows import checked_rows
+from hugectr.torch.state_rows import checked_rows, checked_vectors
 
 if TYPE_CHECKING:
     from hugectr._core_collection import CollectionTable, TableParams
@@ -112,16 +112,16 @@ class Rows:
         Raises
         ------
         InvalidArgument
-            When shapes do not fit.
+            When shapes do not fit, a key stands twice, or vectors are no finite float32. Nothing is
+            changed then, and what is under way goes on.
         """
 
         def write() -> None:
-            named = _keys("write", keys)
+            rows = checked_vectors(_keys("write", keys), vectors, self._config)
             self._engine.end_batches()
-            rows = {"keys": named, "vectors": vectors}
             # Rows that are there keep what the core is not given.
             some = self._table.stats()["rows"] > 0
-            self._load(rows | self._untrained(len(named)) if some else rows)
+            self._load(rows | self._untrained(len(rows["keys"])) if some else rows)
 
         self._each("a write", write)
 
