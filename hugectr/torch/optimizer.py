@@ -138,6 +138,9 @@ class RowGradient(torch.Tensor):
     _waiting: _Waiting
     _table: int
 
+    # What is computed of it (a copy, parameters_to_vector) is a tensor as any: it is of no table.
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
     @staticmethod
     def make(waiting: _Waiting, table: int, device: torch.device) -> RowGradient:
         """That of the table of this number."""
