@@ -63,6 +63,34 @@ def unlike_rows(folder):
     return {name: bags.rows(name).read() for name in TABLES}
 
 
+def unlike_folders(folder):
+    """Of a checkpoint that others do not load, and one that others were told to write elsewhere."""
+    rank = dist.get_rank()
+    bag = ht.EmbeddingBag(4, device=job_device(), seed=1)
+    rows = bag.optimizer(lr=0.1)
+    saved = []
+    for step in range(2):
+        bag(torch.tensor([[step, 8 + rank]])).sum().backward()
+        rows.step()
+        rows.zero_grad()
+        saved.append(bag.save(folder / f"run{rank * step}"))
+    assert [path.parent.name for path in saved] == ["run0", "run0"]
+    before = bag.rows().read()
+    said = "unlike checkpoints, process 0 step 1 of run .* process 1 step 2 of run"
+    refused(said, hugectr.InvalidArgument, bag.load, saved[rank])
+    assert all(torch.equal(*each) for each in zip(bag.rows().read(), before, strict=True))
+    bag.state_folder = folder / f"run{rank}"
+    bag.load_state_dict(bag.state_dict())
+    assert all(torch.equal(*each) for each in zip(bag.rows().read(), before, strict=True))
+    bag.load(saved[0])
+    return {"keys": bag.rows().read()[0]}
+
+
+def test_checkpoints_that_are_given_unlike(tmp_path):
+    for result in run_job(unlike_folders, tmp_path):
+        assert result["keys"].tolist() == [0, 8, 9]
+
+
 def test_rows_that_are_given_unlike(tmp_path):
     first, second = run_job(unlike_rows, tmp_path)
     for name in TABLES:
