@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 
 from hugectr.processes.agreement import from_root
+from hugectr.torch.own_groups import new_group
 from hugectr.torch.torch_group import TorchGroup, let_go_at_exit
 
 
@@ -80,9 +81,8 @@ class DeviceChannels:
     """
 
     def __init__(self, group: TorchGroup) -> None:
-        ranks = None if group.parent is None else dist.get_process_group_ranks(group.parent)
-        self.exchange: Any = dist.new_group(ranks, timeout=group.limit, backend="nccl")
-        self.ahead: Any = dist.new_group(ranks, timeout=group.limit, backend="nccl")
+        self.exchange: Any = new_group(group.parent, "nccl", group.limit)
+        self.ahead: Any = new_group(group.parent, "nccl", group.limit)
         let_go_at_exit(self, "exchange", "ahead")
 
     def is_open(self) -> bool:

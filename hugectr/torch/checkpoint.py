@@ -19,8 +19,9 @@ from hugectr.checkpoints.load import TableReader, load_table, take_gone
 from hugectr.checkpoints.manifest import checkpoint_at
 from hugectr.checkpoints.merge import Link, links_of
 from hugectr.checkpoints.rows import EVERY_PROCESS, ModelRows
-from hugectr.processes.agreement import from_root, jointly
+from hugectr.processes.agreement import from_root, jointly, together
 from hugectr.torch.as_before import or_as_before
+from hugectr.torch.given_alike import arrays_of, check_given_alike
 from hugectr.torch.state_rows import checked_rows, field_of, optimizer_of, steps_of
 
 #: How a collection goes on from a checkpoint.
@@ -58,13 +59,16 @@ class Checkpoints:
         with self._engine.call("a save"):
             target = Path(os.path.abspath(folder))
             snapshot = jointly(self._engine.group, lambda: self._snapshot(target))
-            return write(
+            path = write(
                 target,
                 snapshot,
                 group=self._engine.group,
                 resumed_in=self._resumed_in,
                 ways=_WAYS,
             )
+            # All write where process 0 says, whatever they were given.
+            first = from_root(self._engine.group, lambda: str(path))
+            return path if path.exists() else Path(first)
 
     def _snapshot(self, folder: Path) -> Snapshot:
         core = self._engine.core
@@ -88,7 +92,8 @@ class Checkpoints:
         Raises
         ------
         InvalidArgument
-            When a table is missing, or its vectors have another length; nothing has changed then.
+            When a table is missing, its vectors have another length, or processes were given unlike
+            checkpoints; nothing has changed then.
         DataError, OutOfMemory
             When files are missing or damaged, or rows do not fit. Nothing has changed then either,
             unless the rows that were there were more than could be copied (``or_as_before``).
@@ -96,6 +101,7 @@ class Checkpoints:
         group = self._engine.group
         with self._engine.call("a load"):
             found = jointly(group, lambda: self._found(Path(path)))
+            _check_same(together(group, found.named))
             self._engine.end_batches()
             with or_as_before(self._engine, range(len(found.saved_as))):
                 for index, table in enumerate(self._engine.core.tables()):
@@ -141,6 +147,10 @@ class Checkpoints:
 
         with self._engine.call("load_state_dict"):
             kind, steps = jointly(self._engine.group, check)
+            numbers = [np.array([steps])] + [
+                array for found in checked.values() for array in arrays_of(found)
+            ]
+            check_given_alike(self._engine.group, "load_state_dict", numbers)
         same = kind == self._optimizer
         if not same:
             self._warn_of("state_dict", kind)
@@ -206,6 +216,25 @@ class _Found:
     same: bool
     steps: int
     run: str | None
+
+    def named(self) -> list[list[str]]:
+        """What each link is known by on all processes, and where it is."""
+        return [
+            [f"step {link['step']} of run {link.get('run')}", str(place)]
+            for place, link in self.links
+        ]
+
+
+def _check_same(every: list[list[list[str]]]) -> None:
+    """Refuses, on all processes alike, checkpoints that are not the same one everywhere."""
+    for rank, other in enumerate(every):
+        if [name for name, _ in other] != [name for name, _ in every[0]]:
+            (first, there), (theirs, where) = every[0][-1], other[-1]
+            raise InvalidArgument(
+                f"load: the processes of a collection found unlike checkpoints, process 0 {first} "
+                f"({there}), process {rank} {theirs} ({where}): give all the same one, on a file "
+                "system that all see; nothing has changed"
+            )
 
 
 class _OwnRows:

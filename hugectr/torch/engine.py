@@ -329,9 +329,9 @@ class Engine:
         """Whether a step has anything to do, or to ask others."""
         return bool(self.core.has_gradients())
 
-    def step(self, rates: Sequence[float], unscale: torch.Tensor | None) -> None:
+    def step(self, rates: Callable[[], Sequence[float]], unscale: torch.Tensor | None) -> None:
         """One update with a rate a table; unscale (tables) float32 multiplies gradients."""
-        self.core.step(rates, None if unscale is None else memory_of(unscale), self.stream())
+        self.core.step(rates(), None if unscale is None else memory_of(unscale), self.stream())
         self.release_ended()
 
     def clear_gradients(self) -> None:

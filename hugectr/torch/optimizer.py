@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -95,6 +96,10 @@ class _Waiting:
         multiplied = self._shown is not None and self._shown._version != self._version
         return multiplied or bool(self._dropped)
 
+    def left_out(self) -> list[int]:
+        """Tables whose gradients are not to be applied, as far as the host knows."""
+        return sorted(self._dropped)
+
     def unscale(self) -> torch.Tensor | None:
         """What the gradients of each table have been multiplied by; None: nothing.
 
@@ -133,6 +138,9 @@ class RowGradient(torch.Tensor):
     _waiting: _Waiting
     _table: int
 
+    # What is computed of it (a copy, parameters_to_vector) is a tensor as any: it is of no table.
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
     @staticmethod
     def make(waiting: _Waiting, table: int, device: torch.device) -> RowGradient:
         """That of the table of this number."""
@@ -158,6 +166,21 @@ class RowGradient(torch.Tensor):
 
     def __deepcopy__(self, memo: Any) -> RowGradient:
         return self
+
+
+def _rate_of(group: dict[str, Any]) -> float:
+    """The learning rate of a group, which anybody may have written into it."""
+    found = group["lr"]
+    try:
+        rate = float(found)
+    except (TypeError, ValueError):
+        rate = math.nan
+    if not math.isfinite(rate):
+        raise InvalidArgument(
+            f"lr: the group of tables {group.get('table_names')} has {found!r}, allowed: a finite "
+            "number; nothing was updated"
+        )
+    return rate
 
 
 def _hooks_of_all() -> list[Callable[[], Any]]:
@@ -271,7 +294,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
     def _rates(self) -> list[float]:
         rates = [0.0] * len(self.rows)
         for group in self.param_groups:
-            rate = float(group["lr"])
+            rate = _rate_of(group)
             for row in group["params"]:
                 rates[row._table] = rate
         return rates
@@ -281,7 +304,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
         return self._waiting.unscale()
 
     def _update(self) -> None:
-        self._engine.step(self._rates(), self._unscale())
+        self._engine.step(self._rates, self._unscale())
         self._waiting.forget()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -28,7 +28,7 @@ def import_embedding_bag(
     Raises
     ------
     InvalidArgument
-        When the vectors have another length.
+        When the vectors have another length, are not finite, or are spread over processes.
     """
     check_collection("import_embedding_bag", collection)
     if not isinstance(getattr(source, "weight", source), torch.Tensor):
@@ -37,8 +37,13 @@ def import_embedding_bag(
             f"{type(source).__name__}: of a state_dict give the tensor, state['bag.weight']"
         )
     weight = source if isinstance(source, torch.Tensor) else source.weight
-    rows = weight.detach().to("cpu", torch.float32)
-    collection.rows(table).write(torch.arange(rows.shape[0], device="cpu"), rows)
+    if hasattr(weight, "full_tensor") or hasattr(weight, "local_shards"):
+        raise InvalidArgument(
+            f"import_embedding_bag: found a {type(weight).__name__}, of which each process has a "
+            "part: gather it first (of a DTensor weight.full_tensor())"
+        )
+    count = weight.shape[0] if weight.dim() else 0
+    collection.rows(table).write(torch.arange(count, device="cpu"), weight.detach())
 
 
 def export_embedding_bag(

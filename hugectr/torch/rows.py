@@ -16,7 +16,8 @@ from hugectr.processes.agreement import jointly, together
 from hugectr.torch.as_before import or_as_before
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
-from hugectr.torch.state_rows import checked_rows
+from hugectr.torch.given_alike import arrays_of, check_given_alike
+from hugectr.torch.state_rows import checked_rows, checked_vectors
 
 if TYPE_CHECKING:
     from hugectr._core_collection import CollectionTable, TableParams
@@ -62,6 +63,14 @@ class Rows:
         self._engine.release_ended()
         with self._engine.call(f"{name} of {self._config.name!r}"):
             return jointly(self._engine.group, work)
+
+    def _alike(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Rows that somebody gives, if all processes have been given the same."""
+        found = self._each(name, work)
+        with self._engine.call(f"{name} of {self._config.name!r}"):
+            what = f"{name} of rows of {self._config.name!r}"
+            check_given_alike(self._engine.group, what, list(found.values()))
+        return found
 
     def _dump(self, with_states: bool) -> dict[str, Any]:
         name = "the rows with states" if with_states else "the rows"
@@ -112,16 +121,18 @@ class Rows:
         Raises
         ------
         InvalidArgument
-            When shapes do not fit.
+            When shapes do not fit, a key stands twice, vectors are no finite float32, or processes
+            are given unlike rows. Nothing is changed then, and what is under way goes on.
         """
+        rows = self._alike(
+            "a write", lambda: checked_vectors(_keys("write", keys), vectors, self._config)
+        )
 
         def write() -> None:
-            named = _keys("write", keys)
             self._engine.end_batches()
-            rows = {"keys": named, "vectors": vectors}
             # Rows that are there keep what the core is not given.
             some = self._table.stats()["rows"] > 0
-            self._load(rows | self._untrained(len(named)) if some else rows)
+            self._load(rows | self._untrained(len(rows["keys"])) if some else rows)
 
         self._each("a write", write)
 
@@ -139,9 +150,9 @@ class Rows:
 
     def erase(self, keys: Any) -> int:
         """Forget the rows of keys (n); returns how many there were."""
+        named = self._alike("an erasure", lambda: {"keys": _keys("erase", keys)})["keys"]
 
         def erase() -> int:
-            named = _keys("erase", keys)
             self._engine.end_batches()
             return int(self._table.erase(named))
 
@@ -186,6 +197,7 @@ class Rows:
         name = f"a replacement of all rows of {self._config.name!r}"
         with self._engine.call(name):
             rows = jointly(self._engine.group, check)
+            check_given_alike(self._engine.group, name, arrays_of(rows))
         with self._engine.call(name), or_as_before(self._engine, [self._index]):
             self.replace(rows)
 

@@ -188,15 +188,18 @@ class SharedEngine(AskingEngine):
         dist.all_reduce(own, group=self._exchange)
         return own
 
-    def step(self, rates: Sequence[float], unscale: torch.Tensor | None) -> None:
+    def step(self, rates: Callable[[], Sequence[float]], unscale: torch.Tensor | None) -> None:
         """One update, on all processes or on none; all have the same rates and frozen tables."""
         both = zip(self._trained, self.trainable, strict=True)
         trained = [float(1 + of_backwards) * now for of_backwards, now in both]
-        own = np.array([*rates, *trained], np.float64)
         with self.call(f"step {self._core.steps() + 1}"):
-            (_, ahead), told = self._jointly(
-                lambda: (self.core.has_gradients(), self._prepare()),
-                lambda found: _BEGIN.pack(found[0], _number(found[1])) + own.tobytes(),
+            (_, ahead, own), told = self._jointly(
+                lambda: (self.core.has_gradients(), self._prepare(), rates()),
+                lambda found: (
+                    _BEGIN.pack(found[0], _number(found[1]))
+                    + np.array([*found[2], *trained], np.float64).tobytes()
+                    + self._factors(unscale).tobytes()
+                ),
             )
         begins = [_BEGIN.unpack_from(each) for each in told]
         if not _all_or_none([has_any for has_any, _ in begins]):
@@ -204,21 +207,14 @@ class SharedEngine(AskingEngine):
         every = [each[_BEGIN.size :] for each in told]
         for rank, other in enumerate(every):
             if other != every[0]:
-                pair = [np.frombuffer(each).reshape(2, -1) for each in (every[0], other)]
-                _check_frozen(rank, *(trained for _, trained in pair))
-                found = [each.tolist() for each, _ in pair]
-                raise InvalidArgument(
-                    f"the processes of a collection disagree on learning rates: process 0 has "
-                    f"{found[0]}, process {rank} {found[1]}, a number a table; step their "
-                    "schedulers alike"
-                )
+                _check_alike(rank, every[0], other, len(self.dims))
         for asked in self._asked.values():
             asked.came = None
         if any(number != begins[0][1] for _, number in begins):
             ahead = None
         try:
             # No batch is released meanwhile: others may count on the one that is prepared.
-            self.core.step(rates, None if unscale is None else memory_of(unscale), self.stream())
+            self.core.step(own, None if unscale is None else memory_of(unscale), self.stream())
         except BaseException:
             self._give(ahead)  # the others wait for it
             raise
@@ -227,6 +223,17 @@ class SharedEngine(AskingEngine):
         # waiting for others costs it nothing.
         self.hear_ahead()
         self._give(ahead)
+
+    def _factors(self, unscale: torch.Tensor | None) -> Any:
+        """What the gradients of each table are multiplied by, float32; none: nobody has."""
+        if unscale is None:
+            return np.zeros(0, np.float32)
+        if unscale.device.type == "cpu":
+            return unscale.numpy()
+        # The host would wait for the device in each step. What was dropped is known to it.
+        factors = np.ones(len(self.dims), np.float32)
+        factors[self.waiting.left_out() if self.waiting is not None else []] = 0
+        return factors
 
     def _prepare(self) -> tuple[Asked, Messages] | None:
         """The batch ahead whose vectors may leave with this step, with memory for them.
@@ -275,6 +282,31 @@ def _all_or_none(has_gradients: list[int]) -> bool:
         "backward() and zero_grad() alike; who has no samples goes on with empty batches "
         "(hugectr.torch.until_all_end)"
     )
+
+
+def _check_alike(rank: int, first: bytes, other: bytes, tables: int) -> None:
+    """Whether a process steps as process 0 does: rates, frozen tables, factors of gradients."""
+    size = 2 * tables * np.float64().nbytes
+    pair = [np.frombuffer(each[:size]).reshape(2, tables) for each in (first, other)]
+    _check_frozen(rank, *(trained for _, trained in pair))
+    rates = [each.tolist() for each, _ in pair]
+    if rates[0] != rates[1]:
+        raise InvalidArgument(
+            f"the processes of a collection disagree on learning rates: process 0 has {rates[0]}, "
+            f"process {rank} {rates[1]}, a number a table; step their schedulers alike"
+        )
+    mine, theirs = (
+        np.frombuffer(each[size:], np.float32) if len(each) > size else np.ones(tables, np.float32)
+        for each in (first, other)
+    )
+    # Norms of dense gradients are alike but for rounding.
+    if not np.allclose(mine, theirs, rtol=1e-4, atol=0, equal_nan=True):
+        raise InvalidArgument(
+            "the processes of a collection disagree on what gradients were multiplied by since "
+            f"backward: process 0 has {mine.tolist()}, process {rank} {theirs.tolist()}, "
+            "a number a table (0: dropped); unscale, clip and drop them alike, by norms that are "
+            "those of all processes; zero_grad() forgets them"
+        )
 
 
 def _check_frozen(rank: int, first: Any, other: Any) -> None:

@@ -14,6 +14,7 @@ from hugectr.processes.agreement import jointly, together
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
 from hugectr.torch.exchange_beside import SETTING, is_beside
+from hugectr.torch.own_groups import check_member
 from hugectr.torch.shared_engine import SharedEngine
 from hugectr.torch.torch_group import TorchGroup
 
@@ -47,8 +48,10 @@ def make_engine(
     Raises
     ------
     InvalidArgument
-        When processes disagree, on all of them: what on, and who has what.
+        When processes disagree, on all of them: what on, and who has what. When this process is not
+        one of ``parent``.
     """
+    check_member(parent)
     if not _several(parent):
         tables = configs()
         specs = [table.to_spec(optimizer, device) for table in tables]

@@ -121,14 +121,46 @@ def checked_rows(
         ("vectors", vectors),
         *((f"state {i}", each) for i, each in enumerate(found["states"])),
     ]:
-        bad = nonfinite(values) if finite and values.size else None
-        if bad is not None:
-            row = bad.first // values.shape[1]
-            raise InvalidArgument(
-                f"{where}: {name} has {bad.count} numbers that are NaN or infinite, the first of "
-                f"key {keys[row]} (row {row}): load the state of an earlier step"
-            )
+        if finite:
+            _check_finite(f"{where}: {name}", keys, values, "load the state of an earlier step")
     return found
+
+
+def checked_vectors(keys: Any, vectors: Any, config: TableConfig) -> dict[str, Any]:
+    """Rows that somebody writes as arrays on the host: ``keys`` (n) int64 and ``vectors`` (n, d).
+
+    Parameters
+    ----------
+    keys, vectors : tensors, arrays or sequences
+        Vectors of real numbers.
+    config : TableConfig
+
+    Raises
+    ------
+    InvalidArgument
+        Which names the table: of shapes and types that do not fit, keys that stand twice, and
+        vectors that are not finite float32.
+    """
+    where = f"table {config.name!r}"
+    if not isinstance(vectors, torch.Tensor | np.ndarray) and hasattr(vectors, "__array__"):
+        vectors = np.asarray(vectors)  # of a data frame
+    numbers = _on_host(f"{where}: vectors", vectors)
+    if numbers.dtype.kind in "iu":
+        numbers = numbers.astype(np.float32)
+    found = checked_rows({"keys": keys, "vectors": numbers}, config, {}, states=False, finite=False)
+    advice = "leave these rows out"
+    _check_finite(f"{where}: vectors", found["keys"], found["vectors"], advice)
+    return {"keys": found["keys"], "vectors": found["vectors"]}
+
+
+def _check_finite(where: str, keys: Any, values: Any, advice: str) -> None:
+    bad = nonfinite(values) if values.size else None
+    if bad is not None:
+        row = bad.first // values.shape[1]
+        raise InvalidArgument(
+            f"{where} has {bad.count} numbers that are NaN or infinite, the first of key "
+            f"{keys[row]} (row {row}): {advice}"
+        )
 
 
 def _on_host(name: str, values: Any) -> Any:

@@ -22,6 +22,7 @@ from hugectr.base.errors import CommError
 from hugectr.processes import values
 from hugectr.processes.agreement import describe, first_cause
 from hugectr.torch.links import LONGEST, connect
+from hugectr.torch.own_groups import new_group
 
 #: What a message begins with: the name of the call that its sender is in, and its bytes.
 _HEAD = struct.Struct("<64sQ")
@@ -125,11 +126,7 @@ class TorchGroup:
         #: How long processes wait for each other.
         self.limit = time_limit(parent)
         #: The torch.distributed group itself.
-        self.torch_group: Any = dist.new_group(
-            None if parent is None else dist.get_process_group_ranks(parent),
-            timeout=self.limit,
-            backend="gloo",
-        )
+        self.torch_group: Any = new_group(parent, "gloo", self.limit)
         let_go_at_exit(self, "torch_group", "parent")
         self.rank: int = dist.get_rank(self.torch_group)
         self.size: int = dist.get_world_size(self.torch_group)

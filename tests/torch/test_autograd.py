@@ -177,7 +177,7 @@ def test_a_step_that_fails_changes_nothing_and_can_be_done_again(device):
         with pytest.raises((TypeError, ValueError)):
             optimizers[0].step()
     with pytest.raises(hugectr.InvalidArgument, match="rates"):  # by the core
-        collections[0]._engine.step([0.1, 0.1], None)
+        collections[0]._engine.step(lambda: [0.1, 0.1], None)
     after = collections[0].rows().state()
     assert torch.equal(after["keys"], before["keys"])
     assert torch.equal(after["vectors"], before["vectors"])

@@ -237,3 +237,19 @@ def test_saved_tensors_may_be_copies(device):
     loss.backward()
     rows.step()
     assert bag.rows().read()[1].tolist() == [[-2.0, -2.0]]
+
+
+def test_what_is_computed_of_a_place_of_a_table_is_a_tensor_as_any(device):
+    """Copies and joined vectors are of no table: they print, and have a grad of their own."""
+    bag = ht.EmbeddingBag(4, device=device, seed=1)
+    rows = bag.optimizer(lr=0.1)
+    (place,) = rows.rows
+    bag(torch.tensor([[1, 2]], device=device)).sum().backward()
+    copies = [place.detach(), place.clone().detach(), place.view(1).detach()]
+    copies.append(torch.nn.utils.parameters_to_vector(rows.rows).detach())
+    for copy in copies:
+        assert type(copy) is torch.Tensor
+        assert "tensor(" in repr(copy)
+        assert copy.grad is None
+    assert repr(place) == "RowGradient(table 0)"
+    assert place.grad > 0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that are written from outside, over those that have been trained."""
 
+import numpy as np
 import pytest
 import torch
 from torch_optimizers import KINDS, optimizers
@@ -59,3 +60,69 @@ def test_an_imported_table_trains_as_a_new_one(device):
         train(bag, rows, keys, 3)
         found.append(bag.rows().read()[1])
     assert torch.equal(*found)
+
+
+WRONG = {
+    "NaN": ([1], torch.full((1, 4), torch.nan), "NaN or infinite, the first of key 1"),
+    "infinite as float32": ([5], np.full((1, 4), 1e300), "NaN or infinite, the first of key 5"),
+    "a key twice": ([1, 2, 1], torch.zeros(3, 4), "key 1 more than once"),
+    "the reserved key": ([2**63 - 1], torch.zeros(1, 4), "9223372036854775807"),
+    "complex": ([1], torch.zeros(1, 4, dtype=torch.complex64), "complex64"),
+    "text": ([1], [["a"] * 4], "dtype"),
+    "lists of several lengths": ([1, 2], [[1.0, 2.0], [3.0]], "a tensor"),
+    "masked": ([1], np.ma.masked_array(np.ones((1, 4)), [[1, 0, 0, 0]]), "masked"),
+    "sparse": ([1], torch.zeros(1, 4).to_sparse(), "sparse"),
+    "without values": ([1], torch.zeros(1, 4, device="meta"), "meta"),
+    "nothing": ([1], None, "NoneType"),
+    "another length": ([1], torch.zeros(1, 5), r"must be \(1, 4\)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_row_is_refused(device, name):
+    """It is named by the table, the rows stay, and a backward that waits goes on."""
+    keys, vectors, said = WRONG[name]
+    bag, rows = of_kind(device, "adagrad")
+    train(bag, rows, torch.tensor([[1, 2, 3]], device=device), 2)
+    before = bag.rows().state()
+    waits = bag(torch.tensor([[1, 2]], device=device)).square().sum()
+    with pytest.raises(hugectr.InvalidArgument, match=said) as error:
+        bag.rows().write(keys, vectors)
+    assert "'table'" in str(error.value) or "rows.write" in str(error.value)
+    found = bag.rows().state()
+    assert all(torch.equal(found[field], before[field]) for field in ("keys", "vectors"))
+    waits.backward()
+    rows.step()
+    assert not torch.equal(bag.rows().read()[1], before["vectors"])
+
+
+def test_what_can_be_written(device):
+    bag, _ = of_kind(device, "adagrad")
+    ones = torch.ones(1, 4)
+    for vectors in (
+        [[1, 1, 1, 1]], [ones[0]], ones.long(), ones.bfloat16(),
+        torch.ones(1, 4, requires_grad=True),
+        np.ones((1, 4), np.float16), np.ma.masked_array(np.ones((1, 4)), np.zeros((1, 4), bool)),
+    ):  # fmt: skip
+        bag.rows().erase([1])
+        bag.rows().write([1], vectors)
+        assert torch.equal(bag.rows().read()[1], ones)
+    bag.rows().write([], torch.zeros(0, 4))
+    assert len(bag.rows()) == 1
+
+
+@pytest.mark.parametrize(
+    ("weight", "said"),
+    [
+        (torch.full((3, 4), torch.inf), "NaN or infinite, the first of key 0"),
+        (torch.zeros(3, 4, dtype=torch.complex64), "complex64"),
+        (torch.zeros(3, 4).to_sparse(), "sparse"),
+        (torch.zeros(()), "shape"),
+        (torch.zeros(3, 5), "shape"),
+    ],
+)
+def test_what_is_no_weight_is_refused(device, weight, said):
+    bag, _ = of_kind(device, "adagrad")
+    with pytest.raises(hugectr.InvalidArgument, match=said):
+        ht.import_embedding_bag(bag, weight)
+    assert len(bag.rows()) == 0
