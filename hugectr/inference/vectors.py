@@ -62,8 +62,11 @@ def csr_of_request(
         allowed = f"for each table samples * slots + 1 numbers; the tables have {slots} slots"
         raise rejected("predict: row_ptrs", f"{offsets.size} numbers", allowed)
     dense = np.asarray(dense_feature, np.float32).reshape(-1)
-    if dense.size != count * inputs.dense_dim:
-        allowed = f"{inputs.dense_dim} for each of {count} samples, as row_ptrs says"
+    dim, says = inputs.dense_dim, "as row_ptrs says"
+    if not tables and dim > 0:  # nothing but the features says how many samples there are
+        count, says = dense.size // dim, "a model without tables"
+    if dense.size != count * dim:
+        allowed = f"{dim} for each of {count} samples, {says}"
         raise rejected("predict: dense_feature", f"{dense.size} numbers", allowed)
     of_input: dict[str, Csr] = {}
     first_row = first_key = 0
