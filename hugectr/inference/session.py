@@ -139,7 +139,9 @@ class InferenceSession:
         DataError
             When a file is damaged, or holds other samples.
         """
-        of_file = "num_batches" in kwargs or (len(args) > 0 and isinstance(args[0], int | np.integer))
+        of_file = "num_batches" in kwargs or (
+            len(args) > 0 and isinstance(args[0], int | np.integer)
+        )
         return self._of_file(*args, **kwargs) if of_file else self._of_lists(*args, **kwargs)
 
     def _of_file(

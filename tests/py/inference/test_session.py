@@ -127,6 +127,11 @@ def test_refreshing_reads_the_files_again(trained):
         ([0.0] * DENSE, [1] * 6, list(range(6)), "embeddingcolumns"),
         ([0.0] * DENSE, [1] * 5, [0, 1, 0, 3, 4, 5], "row_ptrs"),
         ([0.0] * DENSE, [1] * 4, list(range(6)), "row_ptrs"),
+        ([0.0] * DENSE, [1] * 5, [0, 1, 2, 3, 4, 5.5], "row_ptrs: found 'float64"),
+        ([0.0] * DENSE, [1] * 5, ["0", 1, 2, 3, 4, 5], "row_ptrs"),
+        ([0.0] * DENSE, [[1], [1, 1]], list(range(6)), "embeddingcolumns"),
+        (["a"] * DENSE, [1] * 5, list(range(6)), "dense_feature"),
+        ([None] * DENSE, [1] * 5, list(range(6)), "dense_feature"),
     ],
 )
 def test_lists_that_do_not_fit_are_named(session, dense, keys, rows, word):
