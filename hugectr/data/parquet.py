@@ -239,6 +239,7 @@ class ParquetBlocks:
         self._filesystem: pafs.FileSystem = pafs.LocalFileSystem()
         self._files: list[str] = []
         self._blocks: list[tuple[int, int, int]] = []  # file, row group, bytes in memory
+        self._sizes: list[tuple[int, int]] = []  # of each file: row groups, rows
         self._open_files = threading.local()
         self._source = ""
         self._opened = 0
@@ -247,7 +248,7 @@ class ParquetBlocks:
         """Files and (file, rows, bytes in memory) of all row groups that are not empty."""
         self._source = source or self._source
         self._filesystem, self._files, _ = parquet_files(self._source)
-        self._blocks, rows = [], []
+        self._blocks, self._sizes, rows = [], [], []
         self._opened += 1
         for index, path in enumerate(self._files):
             meta, schema = self._metadata(path)
@@ -266,6 +267,7 @@ class ParquetBlocks:
                     f"{path!r}: its row groups have {found} rows, the file claims {meta.num_rows}: "
                     "the description at its end is damaged; restore the file"
                 )
+            self._sizes.append((meta.num_row_groups, meta.num_rows))
         return self._files, rows
 
     def _decoded_bytes(self, schema: pa.Schema, rows: int, stored: int) -> int:
@@ -318,9 +320,20 @@ class ParquetBlocks:
                 buffer_size=1 << 20,  # else a row group lies there twice: stored, and decoded
                 page_checksum_verification=True,  # of pages that carry one
             )
+            self._check_size(index, file.metadata)
             current = ((self._opened, index), file)
             self._open_files.current = current
         return current[1]
+
+    def _check_size(self, index: int, meta: pq.FileMetaData) -> None:
+        """A DataError for another file than was opened: of a longer one a part would be read."""
+        groups, rows = self._sizes[index]
+        if (meta.num_row_groups, meta.num_rows) != (groups, rows):
+            raise DataError(
+                f"{self._files[index]!r} has {meta.num_rows} rows in {meta.num_row_groups} row "
+                f"groups, and had {rows} rows in {groups} when the data was opened: restore the "
+                "file, or open the data again (set_source, a new model)"
+            )
 
     def _read(self, file: pq.ParquetFile, group: int, size: int, what: str) -> pa.Table:
         """A row group of about ``size`` bytes, some columns at a time."""

@@ -190,19 +190,44 @@ def image_of(model: Exportable) -> ModelImage:
                 program,
             )
         )
+    named = {logit: _copied(logit, needed, program) for logit in logits}
+    logits = list(dict.fromkeys(named.values()))
+    used = {name for step in program.steps for name in step.inputs} | {*logits}
+    program.steps = [
+        step for step in program.steps if step.output in used or step.output not in named
+    ]
     for logit in logits:
         if logit in program.rows:
             raise InvalidArgument(
                 f"export: the loss reads {logit!r}, which has several rows a sample"
             )
-    predictions = _predict(program, losses, {*keys})
+    predictions = _predict(program, losses, named, {*keys})
     described_dense = str(dense) if dense in names else None
     return ModelImage(program, described_dense, logits + predictions, tuple(tables), lengths)
 
 
-def _predict(program: Program, losses: list[LayerSpec], taken: set[str]) -> list[str]:
+def _copied(tensor: str, layers: list[LayerSpec], program: Program) -> str:
+    """Of a copy, which a tensor has for each of its uses, the tensor: users know no other name."""
+    for layer in layers:
+        bottom, numbers = layer["bottoms"][0], []
+        for top in layer["tops"]:
+            name, _, number = top.rpartition("_slice")
+            numbers.append(number if name == bottom else "")
+        copies = layer["type"] == "Slice" and len(numbers) > 1 and all(map(str.isdigit, numbers))
+        whole = tensor in layer["tops"] and program.shapes[tensor] == program.shapes[bottom]
+        if copies and whole and bottom not in program.inputs:
+            return bottom
+    return tensor
+
+
+def _predict(
+    program: Program, losses: list[LayerSpec], logits: Mapping[str, str], taken: set[str]
+) -> list[str]:
     """Write what losses predict where that is a probability: ``"probability"``, or of several
-    losses each under its own name and then all predictions side by side."""
+    losses each under its own name and then all predictions side by side.
+
+    ``logits`` has the name in the program of each that a loss reads.
+    """
     taken = {*taken, *program.shapes}
 
     def named(name: str, more: str) -> str:
@@ -212,7 +237,7 @@ def _predict(program: Program, losses: list[LayerSpec], taken: set[str]) -> list
 
     made, predicted = [], []
     for loss in losses:
-        logit, prediction = loss["bottoms"][0], PREDICTIONS[loss["type"]]
+        logit, prediction = logits[loss["bottoms"][0]], PREDICTIONS[loss["type"]]
         if prediction not in PROBABILITIES:
             predicted.append(logit)
             continue

@@ -34,8 +34,11 @@ class KeyInput:
 
     @property
     def shape(self) -> tuple[int | str, ...]:
-        """Without the batch; a name for what may be of any size."""
-        return (self.slots, "most") if self.several else (self.slots,)
+        """Without the batch; a name of the input's own for what may be of any size.
+
+        Sizes of one name are one size to onnxruntime, which plans its memory by them.
+        """
+        return (self.slots, f"most {self.name}") if self.several else (self.slots,)
 
 
 @dataclass(frozen=True)

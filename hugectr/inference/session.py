@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hugectr import _core
 from hugectr.base.arguments import check_bool, check_enum, check_int, check_str
-from hugectr.base.errors import rejected
+from hugectr.base.errors import DataError, rejected
 from hugectr.config.graph import read_graph
 from hugectr.config.layers import ParsedLayers
 from hugectr.data.arrays import MemoryDataset
@@ -82,6 +82,7 @@ class InferenceSession:
         self._defaults = DefaultVectors(
             self._graph.input, self._graph.embeddings, inference_params.default_value_for_each_table
         )
+        self._whole = True
         self._load_tables()
         self._predictor = _core.Predictor(self._session)
 
@@ -139,7 +140,9 @@ class InferenceSession:
         DataError
             When a file is damaged, or holds other samples.
         """
-        of_file = "num_batches" in kwargs or (len(args) > 0 and isinstance(args[0], int))
+        of_file = "num_batches" in kwargs or (
+            len(args) > 0 and isinstance(args[0], int | np.integer)
+        )
         return self._of_file(*args, **kwargs) if of_file else self._of_lists(*args, **kwargs)
 
     def _of_file(
@@ -182,6 +185,7 @@ class InferenceSession:
         data = self._read(
             "evaluate", num_batches, source, data_reader_type, check_type, slot_size_array
         )
+        self._check_whole()
         evaluator = _core.LivePredictor(self._session, self._params.max_batchsize)
         found = evaluator.evaluate(
             data.samples, data.label, data.dense, self._sparse(data), ["AUC"], None
@@ -192,16 +196,32 @@ class InferenceSession:
         """Read the tables again, from the files that they came from.
 
         No thread may predict at the same time.
+
+        Raises
+        ------
+        InvalidArgument, DataError
+            When files are missing or damaged. The session predicts as before; where other tables
+            have been replaced by then, it refuses to until a refresh succeeds.
         """
-        for table in self._session.tables():
-            table.reset()
         self._load_tables()
 
     def _load_tables(self) -> None:
-        self._files.load_sparse_weights(list(self._params.sparse_model_files))
+        names = [table.sparse_embedding_name for table in self._graph.embeddings]
+        for name, file in zip(names, self._params.sparse_model_files, strict=True):
+            self._files.load_sparse_weights({name: file})  # one that fails leaves its table alone
+            self._whole = False
         self._defaults.put_into(self._session.tables())
+        self._whole = True
+
+    def _check_whole(self) -> None:
+        if not self._whole:
+            raise DataError(
+                "the session's tables are of unlike files: refresh_embedding_cache failed when "
+                "some had been read; call it again when all are whole, or make another session"
+            )
 
     def _predicted(self, count: int, dense: Floats, sparse: list[tuple[Any, Any]]) -> Floats:
+        self._check_whole()
         batch = min(self._params.max_batchsize, max(count, 1))
         return self._predictor.predict(count, dense, sparse, "probability", batch)
 

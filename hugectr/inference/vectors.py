@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import rejected
 from hugectr.base.row_keys import check_row_keys
+from hugectr.data.given_arrays import given_floats
 from hugectr.spec.embedding import SparseEmbedding
 from hugectr.spec.input import Input
 
@@ -54,16 +56,19 @@ def csr_of_request(
         param = inputs.sparse_param(table.bottom_names[0])
         assert param is not None, "a graph file was checked"
         slots.append(param.slot_num)
-    keys = check_row_keys("predict: embeddingcolumns", np.asarray(embeddingcolumns).reshape(-1))
-    offsets = np.asarray(row_ptrs, np.int64).reshape(-1)
+    keys = _whole_numbers("predict: embeddingcolumns", embeddingcolumns)
+    offsets = _whole_numbers("predict: row_ptrs", row_ptrs)
     rows = offsets.size - len(tables)
     count = rows // max(sum(slots), 1)
     if rows < 0 or count * sum(slots) != rows:
         allowed = f"for each table samples * slots + 1 numbers; the tables have {slots} slots"
         raise rejected("predict: row_ptrs", f"{offsets.size} numbers", allowed)
-    dense = np.asarray(dense_feature, np.float32).reshape(-1)
-    if dense.size != count * inputs.dense_dim:
-        allowed = f"{inputs.dense_dim} for each of {count} samples, as row_ptrs says"
+    dense = given_floats("predict: dense_feature", dense_feature, "number").reshape(-1)
+    dim, says = inputs.dense_dim, "as row_ptrs says"
+    if not tables and dim > 0:  # nothing but the features says how many samples there are
+        count, says = dense.size // dim, "a model without tables"
+    if dense.size != count * dim:
+        allowed = f"{dim} for each of {count} samples, {says}"
         raise rejected("predict: dense_feature", f"{dense.size} numbers", allowed)
     of_input: dict[str, Csr] = {}
     first_row = first_key = 0
@@ -86,3 +91,12 @@ def csr_of_request(
         for param in inputs.sparse
     ]
     return count, dense.reshape(count, inputs.dense_dim), sparse
+
+
+def _whole_numbers(name: str, values: Sequence[int]) -> npt.NDArray[np.int64]:
+    """One number after the other, whatever the shape."""
+    try:
+        flat: Any = np.asanyarray(values).reshape(-1)
+    except ValueError:  # lists of several lengths, which no array takes
+        flat = values
+    return check_row_keys(name, flat)

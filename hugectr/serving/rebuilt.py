@@ -19,7 +19,7 @@ from hugectr.spec.optimizer import CreateOptimizer, OptParamsPy
 from hugectr.spec.solver import Solver
 
 if TYPE_CHECKING:
-    from hugectr._core import LayerSpec, ModelSpec, SolverSpec
+    from hugectr._core import EmbeddingSpec, LayerSpec, ModelSpec, SolverSpec
 
 #: Keys of a slot at most: how many there may be was a setting of the reader's.
 _MOST_KEYS = 1 << 20
@@ -55,10 +55,7 @@ class Parts:
 
     def specs(self, layers: Sequence[LayerSpec], device: int = 0) -> tuple[SolverSpec, ModelSpec]:
         """Solver and model as the core takes them."""
-        embeddings = [embedding.to_spec() for embedding in self.embeddings]
-        for spec in embeddings:
-            # They are a budget of rows too, which was that of the training.
-            spec["slot_size_array"] = []
+        embeddings = [_of_one_device(embedding.to_spec()) for embedding in self.embeddings]
         solver: SolverSpec = {**self.solver.to_spec(), "vvgpu": [[device]], "metrics": []}
         return solver, {
             "input": self.input.to_spec(),
@@ -67,6 +64,23 @@ class Parts:
             "opt_params": self.opt_params.to_spec(),
             "trains": False,
         }
+
+
+def _of_one_device(table: EmbeddingSpec) -> EmbeddingSpec:
+    """A table without what a training said of its own devices, such as a graph file has it."""
+    found: EmbeddingSpec = {
+        **table,
+        # A device holds what all of the training's devices held; the sizes are a budget too.
+        "workspace_size_per_gpu_in_mb": 0,
+        "max_vocabulary_size_per_gpu": 0,
+        "slot_size_array": [],
+        "direct": False,
+        "placement": None,
+        "placement_device": 0,
+        "frequent": [],
+    }
+    found.pop("life", None)
+    return found
 
 
 def layer_specs(description: Description) -> list[LayerSpec]:

@@ -32,7 +32,7 @@ model = runpy.run_path(name, run_name="__main__")["model"]
 file = onnxruntime.InferenceSession(str(to_onnx(model, path)))
 draw, given, asked = np.random.default_rng(1), {}, {}
 for one in file.get_inputs():
-    shape = [64, *(8 if size == "most" else size for size in one.shape[1:])]
+    shape = [64, *(8 if isinstance(size, str) else size for size in one.shape[1:])]
     if one.type == "tensor(float)":
         given[one.name] = asked[one.name] = draw.normal(size=shape).astype(np.float32)
         continue

@@ -127,11 +127,46 @@ def test_refreshing_reads_the_files_again(trained):
         ([0.0] * DENSE, [1] * 6, list(range(6)), "embeddingcolumns"),
         ([0.0] * DENSE, [1] * 5, [0, 1, 0, 3, 4, 5], "row_ptrs"),
         ([0.0] * DENSE, [1] * 4, list(range(6)), "row_ptrs"),
+        ([0.0] * DENSE, [1] * 5, [0, 1, 2, 3, 4, 5.5], "row_ptrs: found 'float64"),
+        ([0.0] * DENSE, [1] * 5, ["0", 1, 2, 3, 4, 5], "row_ptrs"),
+        ([0.0] * DENSE, [[1], [1, 1]], list(range(6)), "embeddingcolumns"),
+        (["a"] * DENSE, [1] * 5, list(range(6)), "dense_feature"),
+        ([None] * DENSE, [1] * 5, list(range(6)), "dense_feature"),
     ],
 )
 def test_lists_that_do_not_fit_are_named(session, dense, keys, rows, word):
     with pytest.raises(hugectr.InvalidArgument, match=word):
         session.predict(dense, keys, rows)
+
+
+def test_a_model_without_tables_takes_lists(tmp_path):
+    dense = np.random.default_rng(1).random((6, 2), np.float32)
+    data = hugectr.data.from_arrays([0, 1] * 3, dense, {})
+    model = hugectr.Model(
+        hugectr.CreateSolver(batchsize=6, batchsize_eval=6, seed=1, device="cpu"),
+        hugectr.DataReaderParams(DataReaderType_t.Norm, data, eval_source=data),
+        hugectr.CreateOptimizer(),
+    )
+    model.add(hugectr.Input(1, "label", 2, "dense", []))
+    layer, kinds = hugectr.DenseLayer, hugectr.Layer_t
+    model.add(layer(kinds.InnerProduct, ["dense"], ["logit"], num_output=1))
+    model.add(layer(kinds.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
+    model.compile()
+    model.graph_to_json(tmp_path / "m.json")
+    model.save_params_to_files(f"{tmp_path}/m")
+    params = params_of(tmp_path, sparse_model_files=[], max_batchsize=4)
+    session = CreateInferenceSession(tmp_path / "m.json", params)
+    found = session.predict(dense.reshape(-1).tolist(), [], [])
+    np.testing.assert_allclose(found, model.predict(data), atol=1e-6)
+    with pytest.raises(hugectr.InvalidArgument, match="2 for each of 2 samples"):
+        session.predict([0.0] * 5, [], [])
+
+
+def test_the_number_of_batches_may_be_of_numpy(trained, session):
+    path = trained[2]["Norm"]
+    found = session.predict(np.int64(1), path, DataReaderType_t.Norm, Check_t.Sum)
+    wanted = session.predict(1, path, DataReaderType_t.Norm, Check_t.Sum)
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_what_can_not_be_is_refused(trained):
