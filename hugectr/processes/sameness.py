@@ -128,6 +128,10 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
         for i, one in enumerate(value):
             yield from _flat(f"{name}[{one.get('name', i)!r}]", one)
         return
+    if isinstance(value, Sequence) and value and isinstance(value[0], np.ndarray):
+        for i, one in enumerate(value):
+            yield from _flat(f"{name}[{i}]", one)
+        return
     if isinstance(value, np.ndarray) and value.size > _SHOWN:
         digest = hashlib.sha256(np.ascontiguousarray(value).data).hexdigest()
         value = Digest(f"array of {value.dtype} {value.shape}", digest)

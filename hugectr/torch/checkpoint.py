@@ -21,7 +21,7 @@ from hugectr.checkpoints.merge import Link, links_of
 from hugectr.checkpoints.rows import EVERY_PROCESS, ModelRows
 from hugectr.processes.agreement import from_root, jointly, together
 from hugectr.torch.as_before import or_as_before
-from hugectr.torch.given_alike import arrays_of, check_given_alike
+from hugectr.torch.given_alike import check_given_alike
 from hugectr.torch.state_rows import checked_rows, field_of, optimizer_of, steps_of
 
 #: How a collection goes on from a checkpoint.
@@ -147,10 +147,8 @@ class Checkpoints:
 
         with self._engine.call("load_state_dict"):
             kind, steps = jointly(self._engine.group, check)
-            numbers = [np.array([steps])] + [
-                array for found in checked.values() for array in arrays_of(found)
-            ]
-            check_given_alike(self._engine.group, "load_state_dict", numbers)
+            given = {"steps": steps, "tables": checked}
+            check_given_alike(self._engine.group, "load_state_dict", given)
         same = kind == self._optimizer
         if not same:
             self._warn_of("state_dict", kind)

@@ -16,7 +16,7 @@ from hugectr.processes.agreement import jointly, together
 from hugectr.torch.as_before import or_as_before
 from hugectr.torch.configs import TableConfig
 from hugectr.torch.engine import Engine
-from hugectr.torch.given_alike import arrays_of, check_given_alike
+from hugectr.torch.given_alike import check_given_alike
 from hugectr.torch.state_rows import checked_rows, checked_vectors
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Rows:
         found = self._each(name, work)
         with self._engine.call(f"{name} of {self._config.name!r}"):
             what = f"{name} of rows of {self._config.name!r}"
-            check_given_alike(self._engine.group, what, list(found.values()))
+            check_given_alike(self._engine.group, what, found)
         return found
 
     def _dump(self, with_states: bool) -> dict[str, Any]:
@@ -197,7 +197,7 @@ class Rows:
         name = f"a replacement of all rows of {self._config.name!r}"
         with self._engine.call(name):
             rows = jointly(self._engine.group, check)
-            check_given_alike(self._engine.group, name, arrays_of(rows))
+            check_given_alike(self._engine.group, name, rows)
         with self._engine.call(name), or_as_before(self._engine, [self._index]):
             self.replace(rows)
 

@@ -33,23 +33,23 @@ def unlike_rows(folder):
         copy["tables"]["some"]["vectors"] = state["tables"]["some"]["vectors"] + rank
         return copy
 
-    others = r"'{}'.* process 1 others than process 0"
+    others = r"'{}': {} is .* on process 0 and .* on process 1: .* unlike rows"
     for name in TABLES:
         own = bags.rows(name)
         state = own.state()
         state["vectors"] *= 1 + rank
         calls = [
-            (others, own.write, [1, 9], torch.full((2, 4), float(rank))),
-            (others, own.write, [1, 9 + rank], torch.ones(2, 4)),
-            ("'{}'.* process 0 3 keys, process 1 4", own.write, range(3 + rank),
-             torch.ones(3 + rank, 4)),
-            (others, own.erase, [1 + rank]),
-            (others, own.set_state, state),
-            (others, ht.import_embedding_bag, bags, torch.full((5, 4), float(rank)), name),
-        ]  # fmt: skip
-        for said, call, *given in calls:
-            refused(said.format(name), hugectr.InvalidArgument, call, *given)
-    said = "load_state_dict: .* process 1 others than process 0"
+            ("vectors", own.write, [1, 9], torch.full((2, 4), float(rank))),
+            ("keys", own.write, [1, 9 + rank], torch.ones(2, 4)),
+            ("keys", own.write, range(3 + rank), torch.ones(3 + rank, 4)),
+            ("keys", own.write, range(300 + rank), torch.ones(300 + rank, 4)),
+            ("keys", own.erase, [1 + rank]),
+            ("vectors", own.set_state, state),
+            ("vectors", ht.import_embedding_bag, bags, torch.full((5, 4), float(rank)), name),
+        ]
+        for field, call, *given in calls:
+            refused(others.format(name, field), hugectr.InvalidArgument, call, *given)
+    said = "load_state_dict: tables.some.vectors is .* on process 0 and .* on process 1"
     refused(said, hugectr.InvalidArgument, bags.set_extra_state, changed(before))
     after = bags.state_dict()["_extra_state"]
     for name in TABLES:
