@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.data.file_digest import digest_of_files
 from hugectr.data.table_dataset import TableDataset
 from hugectr.processes.group import ProcessGroup
-from hugectr.processes.sameness import Digest, require_same
+from hugectr.processes.sameness import Digest, work_of_same_call
 from hugectr.spec.input import Input
 from hugectr.spec.reader import DataReaderParams
 
@@ -33,6 +34,10 @@ _SETTINGS = (
     "eval_raw",
 )
 _OF_A_PROCESS = "keep_bytes"
+_SAME_DATA = (
+    "all processes of a job read the same data, of which each trains its devices' part of every "
+    "batch: give all of them all samples, in one order"
+)
 
 #: Bytes of an array that are looked at: all, or blocks spread evenly over it.
 _MOST, _BLOCK = 1 << 30, 1 << 20
@@ -43,9 +48,9 @@ _PLACES, _ROWS = 64, 16
 def same_data(group: ProcessGroup, params: DataReaderParams, inputs: Input) -> ReaderSpec:
     """The reader as the core takes it, when all processes read the same. Collective.
 
-    Of data in memory every process takes each batch out of its own copy. With other samples on one
-    of them, or the same in another order, devices would ask one another for other rows than those
-    they send.
+    Of data in memory, and of files that are ``replicated``, every process takes each batch out of
+    its own copy. With other samples on one of them, or the same in another order, devices would ask
+    one another for other rows than those they send.
 
     Parameters
     ----------
@@ -59,23 +64,58 @@ def same_data(group: ProcessGroup, params: DataReaderParams, inputs: Input) -> R
     InvalidArgument
         On all processes: names the first setting, or the source, that is not the same.
     """
-    reader = params.to_spec(inputs)
     if group.size == 1:
-        return reader
-    spec = cast("Mapping[str, Any]", reader)
-    found: dict[str, Any] = {name: _shared(spec[name]) for name in _SETTINGS if name in spec}
-    for prefix in ("", "eval_"):
-        table = getattr(params, f"{prefix}source")
-        if spec.get(f"{prefix}memory") is not None:
-            found[f"{prefix}source"] = _digest_of_arrays(spec[f"{prefix}memory"])
-        elif isinstance(table, TableDataset):
-            found[f"{prefix}source"] = _digest_of_table(table)
-    advice = (
-        "all processes of a job read the same data, of which each trains its devices' part of "
-        "every batch: give all of them all samples, in one order"
-    )
-    require_same(group, "Model.compile", {"data": found}, advice)
-    return reader
+        return params.to_spec(inputs)
+    readers: list[ReaderSpec] = []
+
+    def found() -> Mapping[str, Any]:
+        readers.append(params.to_spec(inputs))
+        spec = cast("Mapping[str, Any]", readers[0])
+        data = {name: _shared(spec[name]) for name in _SETTINGS if name in spec}
+        for prefix in ("", "eval_"):
+            memory = spec.get(f"{prefix}memory")
+            source = getattr(params, f"{prefix}source")
+            data[f"{prefix}source"] = (
+                _digest_of_arrays(memory) if memory is not None else _digest(params, source)
+            )
+        return {"data": data}
+
+    work_of_same_call(group, "Model.compile", found, _SAME_DATA)
+    return readers[0]
+
+
+def same_restart(
+    group: ProcessGroup, call: str, params: DataReaderParams, old: Any, source: str
+) -> None:
+    """An error on all processes where they do not start the same data over. Collective.
+
+    Only where each reads all of it: those that share the reading meet in every batch.
+
+    Parameters
+    ----------
+    group : ProcessGroup
+    call : str
+        As users know it.
+    params : DataReaderParams
+    old : str, TableDataset or MemoryDataset
+        The source that the model was compiled with.
+    source : str
+        Another one, as ``params`` locates it, or "".
+    """
+    if group.size == 1 or (not params.replicated and isinstance(old, str)):
+        return
+    work_of_same_call(group, call, lambda: {"source": _digest(params, source)}, _SAME_DATA)
+
+
+def _digest(params: DataReaderParams, source: Any) -> Digest | None:
+    """Of files only where every process reads all: else a sample is read by one of them."""
+    if isinstance(source, TableDataset):
+        return _digest_of_table(source)
+    if isinstance(source, str) and source and params.replicated:
+        form = params.data_reader_type.name.removesuffix("Async")
+        files, digest = digest_of_files(form, source)
+        return Digest(f"{files} file{'' if files == 1 else 's'}", digest)
+    return None
 
 
 def _shared(value: Any) -> Any:

@@ -14,6 +14,7 @@ from hugectr.base.errors import rejected
 from hugectr.base.no_effect import warn_no_effect
 from hugectr.model.exported import LastEvaluationBatch, append_values
 from hugectr.model.graph import Graph
+from hugectr.model.same_data import same_restart
 from hugectr.processes.sameness import same_call
 from hugectr.spec.reader import one_source
 
@@ -143,6 +144,7 @@ class Training:
     def get_eval_metrics(self) -> list[tuple[str, float]]:
         """Metrics over all eval() calls since this was last called; without any, those of then."""
         if not self._is_evaluated or not self._metrics:
+            same_call(self._graph.group, "Model.get_eval_metrics")
             self._metrics = self._graph.session.get_eval_metrics()
             self._is_evaluated = True
             self._tell_of_nan()
@@ -173,13 +175,25 @@ class Training:
         """Start the training data over."""
         if source and not isinstance(self._graph.reader_params.source, str):
             raise rejected("set_source: source", source, "'' for data in memory")
-        self._graph.session.reader.set_source(self._graph.reader_params.located(source))
+        params = self._graph.reader_params
+        located = params.located(source)
+        call = "Model.restart_training_data"
+        self._same_restart(call, params.source, located)
+        self._graph.session.reader.set_source(located)
 
     def restart_evaluation_data(self, source: str = "") -> None:
         """Start the evaluation data over."""
         if source and not isinstance(self._graph.reader_params.eval_source, str):
             raise rejected("set_source: eval_source", source, "'' for data in memory")
-        self._graph.session.reader.set_eval_source(self._graph.reader_params.located(source))
+        params = self._graph.reader_params
+        located = params.located(source)
+        call = "Model.restart_evaluation_data"
+        self._same_restart(call, params.eval_source, located)
+        self._graph.session.reader.set_eval_source(located)
+
+    def _same_restart(self, call: str, old: object, source: str) -> None:
+        graph = self._graph
+        same_restart(graph.group, call, graph.reader_params, old, source)
 
     # --- learning rate --------------------------------------------------------------------------
 

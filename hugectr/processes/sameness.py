@@ -54,13 +54,16 @@ def same_call(group: ProcessGroup, call: str, **arguments: Any) -> None:
 
 
 def work_of_same_call(
-    group: ProcessGroup, call: str, work: Callable[[], Mapping[str, Any]]
+    group: ProcessGroup,
+    call: str,
+    work: Callable[[], Mapping[str, Any]],
+    advice: str = _SAME_CALL,
 ) -> None:
     """As ``same_call``, of arguments that have to be made first; what fails is raised by all."""
     if group.size == 1:
         work()
         return
-    _compare(group, call, work, _SAME_CALL)
+    _compare(group, call, work, advice)
 
 
 def require_same(
