@@ -44,18 +44,21 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
     sums[t] = room.sums;
   }
   run_several(gpu_.compute_context(), std::move(distinct));
+  std::vector<std::vector<std::uint32_t>> rows_without(without.size());
   try {
     group_.sum_gradients(kLocal, batch.slot, gradients, sums);
+    if (insertions_.others_before(token)) {  // whose rows of the same keys would go as theirs
+      std::ranges::transform(without, rows_without.begin(),
+                             [&](std::size_t t) { return planned_rows_of(batch, t); });
+    }
+    precede_caller(gpu_.compute_stream(), stream);
   } catch (...) {
     gradients_.cut_back(before);
     throw;
   }
-  precede_caller(gpu_.compute_stream(), stream);
-  if (insertions_.others_before(token)) {  // whose rows of the same keys would go as theirs
-    for (const std::size_t t : without) {
-      const std::vector<std::uint32_t> rows = planned_rows_of(batch, t);
-      without_gradients_[t].insert(without_gradients_[t].end(), rows.begin(), rows.end());
-    }
+  for (std::size_t i = 0; i < without.size(); ++i) {
+    std::vector<std::uint32_t>& rows = without_gradients_[without[i]];
+    rows.insert(rows.end(), rows_without[i].begin(), rows_without[i].end());
   }
   insertions_.await_update(token);
   has_gradients_ = true;
