@@ -29,34 +29,33 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
   std::vector<CopyBlocks> distinct;
   distinct.reserve(tables.size());
   std::vector<std::size_t> without;  // gradients
-  for (std::size_t t = 0; t < tables.size(); ++t) {
-    if (gradients[t].empty() || !group_.table(t).is_trainable()) {
-      without.push_back(t);
-      continue;
+  std::vector<std::vector<std::uint32_t>> rows_without;
+  try {  // whatever fails, nothing of this batch stays
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      if (gradients[t].empty() || !group_.table(t).is_trainable()) {
+        without.push_back(t);
+        continue;
+      }
+      const auto rows = static_cast<std::size_t>(batch.row_counts.get_ptr()[t]);
+      const RowGradients::Room room = gradients_.append(t, rows);
+      distinct.push_back({.in = tables[t].distinct,
+                          .out = room.rows,
+                          .from = {0},
+                          .to = {0},
+                          .sizes = {static_cast<std::int64_t>(rows)}});
+      sums[t] = room.sums;
     }
-    const auto rows = static_cast<std::size_t>(batch.row_counts.get_ptr()[t]);
-    const RowGradients::Room room = gradients_.append(t, rows);
-    distinct.push_back({.in = tables[t].distinct,
-                        .out = room.rows,
-                        .from = {0},
-                        .to = {0},
-                        .sizes = {static_cast<std::int64_t>(rows)}});
-    sums[t] = room.sums;
-  }
-  run_several(gpu_.compute_context(), std::move(distinct));
-  std::vector<std::vector<std::uint32_t>> rows_without(without.size());
-  try {
+    run_several(gpu_.compute_context(), std::move(distinct));
     group_.sum_gradients(kLocal, batch.slot, gradients, sums);
     if (insertions_.others_before(token)) {  // whose rows of the same keys would go as theirs
-      std::ranges::transform(without, rows_without.begin(),
-                             [&](std::size_t t) { return planned_rows_of(batch, t); });
+      for (const std::size_t t : without) rows_without.push_back(planned_rows_of(batch, t));
     }
     precede_caller(gpu_.compute_stream(), stream);
   } catch (...) {
     gradients_.cut_back(before);
     throw;
   }
-  for (std::size_t i = 0; i < without.size(); ++i) {
+  for (std::size_t i = 0; i < rows_without.size(); ++i) {
     std::vector<std::uint32_t>& rows = without_gradients_[without[i]];
     rows.insert(rows.end(), rows_without[i].begin(), rows_without[i].end());
   }
