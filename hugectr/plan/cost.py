@@ -40,7 +40,9 @@ Bytes = tuple[float, float]
 
 def _on_first(choice: Choice) -> Choice:
     """The same on the first device, where devices are alike. Columns end with a process."""
-    return replace(choice, device=0) if choice.kind == "one_device" else choice
+    if choice.kind != "one_device" or choice.device == 0:
+        return choice
+    return Choice(choice.kind, 0, choice.exchange)
 
 
 class CostModel:
@@ -121,18 +123,21 @@ class CostModel:
         alike = [_on_first(choice) for choice in choices]
         for choice in alike:
             if choice not in found:
-                found[choice] = self.cost(table, choice)
+                found[choice] = self._cost_on_first(table, choice)
         on = [choice.device if choice.kind == "one_device" else 0 for choice in choices]
         return Costs.at([found[choice] for choice in alike], self._orders[on])
 
     def cost(self, table: TableLoad, choice: Choice) -> Cost:
         """Of one table at one place; each is worked out once, and devices are alike."""
         on_first = _on_first(choice)
-        key = id(table), on_first
+        found = self._cost_on_first(table, on_first)
+        return found if on_first is choice else found.elsewhere(self._orders[choice.device])
+
+    def _cost_on_first(self, table: TableLoad, choice: Choice) -> Cost:
+        key = id(table), choice
         if key not in self._costs:
-            self._costs[key] = table, self._cost(table, on_first)  # keeps what has the id
-        found = self._costs[key][1]
-        return found if on_first == choice else found.elsewhere(self._orders[choice.device])
+            self._costs[key] = table, self._cost(table, choice)  # keeps what has the id
+        return self._costs[key][1]
 
     def _cost(self, table: TableLoad, choice: Choice) -> Cost:
         devices = self.job.devices
@@ -310,7 +315,7 @@ class CostModel:
             self._rows_go(t, out, r, own * n)
             self._asked_work(t, out, rows)
         there, back = self._travel.each_way(t, own, sums, as_rows)
-        others = np.delete(np.arange(n), r)
+        others = self._orders[r, 1:]
         out[_FORWARD, n + others] += self._seconds(there, self._link, 1.0, as_rows)
         out[_BACKWARD, others] += self._seconds(back, self._link_back, 1.0, as_rows)
         all_of_them = (n - 1) * there, (n - 1) * back
