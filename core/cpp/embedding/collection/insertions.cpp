@@ -19,8 +19,10 @@ void Insertions::add(std::uint64_t plan, std::vector<PlannedRows> tables) {
 }
 
 bool Insertions::others_before(std::uint64_t plan) const {
+  // What is visible has had its update, or is a stray: the plan of the last step is, while its
+  // batch is alive.
   const auto may_go_without = [&](const Entry& entry) {
-    return entry.plan < plan && !entry.awaits_update;
+    return entry.plan < plan && !entry.visible && !entry.awaits_update;
   };
   return has_strays() || std::ranges::any_of(entries_, may_go_without);
 }

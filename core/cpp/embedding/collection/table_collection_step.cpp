@@ -32,11 +32,11 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
   std::vector<std::vector<std::uint32_t>> rows_without;
   try {  // whatever fails, nothing of this batch stays
     for (std::size_t t = 0; t < tables.size(); ++t) {
+      const auto rows = static_cast<std::size_t>(batch.row_counts.get_ptr()[t]);
       if (gradients[t].empty() || !group_.table(t).is_trainable()) {
-        without.push_back(t);
+        if (rows > 0) without.push_back(t);  // else it is another process's
         continue;
       }
-      const auto rows = static_cast<std::size_t>(batch.row_counts.get_ptr()[t]);
       const RowGradients::Room room = gradients_.append(t, rows);
       distinct.push_back({.in = tables[t].distinct,
                           .out = room.rows,
