@@ -28,7 +28,7 @@ from hugectr.spec.sources import sources_with_keysets
 
 @dataclass(frozen=True)
 class Pass:
-    """A source of a training, and the file of its keys."""
+    """A source of a training, and the file of its keys; "": it was given without one."""
 
     source: str
     keyset: str
@@ -132,7 +132,7 @@ class TrainingCache:
 
         Two forms: ``set_source(source, eval_source)``, and with an embedding training cache
         ``set_source(sources, keysets, eval_source)``, whose sources the next ``fit`` trains one
-        after the other.
+        after the other. After the first form ``fit`` trains that source, with a cache too.
 
         Parameters
         ----------
@@ -146,6 +146,9 @@ class TrainingCache:
             keyset, eval_source = "", str(one_source("set_source: eval_source", keyset))
         if not keyset:
             self._training.set_source(source, eval_source or "")
+            found = one_source("set_source: source", source)
+            if found and self._graph.etc.is_used:  # which the next fit reads, not those before
+                self._set_passes = _passes([found], [""])
             return
         if not self._graph.etc.is_used:
             raise rejected(
@@ -159,7 +162,8 @@ class TrainingCache:
         """Read the source of a pass from its beginning."""
         wanted = self.passes[number]
         self._training.restart_training_data(wanted.source)
-        self.get_embedding_training_cache().update(wanted.keyset)
+        if wanted.keyset:
+            self.get_embedding_training_cache().update(wanted.keyset)
 
 
 def _passes(sources: Sequence[Any], keysets: Sequence[Any]) -> list[Pass]:

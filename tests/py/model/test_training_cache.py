@@ -147,6 +147,32 @@ def test_set_source_goes_on_with_other_files(files):
     same_model(model, whole)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, source, evaluated: model.set_source(source, evaluated),
+        lambda model, source, evaluated: model.set_source(source=source, eval_source=evaluated),
+        lambda model, source, evaluated: model.set_source([source], eval_source=evaluated),
+    ],
+)
+def test_a_source_that_is_set_without_a_keyset_is_trained(files, call):
+    model = make(files[:1], staged())
+    call(model, files[2][0], files[1][0])
+    model.fit(num_epochs=2, display=1, eval_interval=0)
+    wanted = make(files[2:], staged())
+    wanted.fit(num_epochs=2, display=1, eval_interval=0)
+    same_model(model, wanted)
+
+
+def test_another_source_of_evaluations_leaves_the_sources_of_training(files):
+    model = make(files[:2], staged())
+    model.set_source("", files[2][0])
+    model.fit(num_epochs=1, display=1, eval_interval=0)
+    wanted = make(files[:2], staged())
+    wanted.fit(num_epochs=1, display=1, eval_interval=0)
+    same_model(model, wanted)
+
+
 def test_training_begins_with_the_saved_tables(files, tmp_path):
     first = make(files[:2], staged())
     first.fit(num_epochs=1, display=1, eval_interval=0)
