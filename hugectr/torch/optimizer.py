@@ -88,8 +88,7 @@ class _Waiting:
             return
         self._dropped.add(table)
         if len(self._dropped) == len(self._engine.dims):
-            self._engine.clear_gradients()
-            self.forget()
+            self._engine.forget_gradients()
 
     def scaled(self) -> bool:
         """Whether somebody has multiplied norms, as far as that is known, or dropped some."""
@@ -342,5 +341,4 @@ class CollectionOptimizer(torch.optim.Optimizer):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget gradients; rows that were begun for them never were."""
-        self._engine.clear_gradients()
-        self._waiting.forget()
+        self._engine.forget_gradients()

@@ -253,3 +253,26 @@ def test_what_is_computed_of_a_place_of_a_table_is_a_tensor_as_any(device):
         assert copy.grad is None
     assert repr(place) == "RowGradient(table 0)"
     assert place.grad > 0
+
+
+def test_zero_grad_of_a_collection_forgets_gradients(device):
+    """As that of ``nn.EmbeddingBag``, whose parameter's gradient goes."""
+    bags, rows = _bag_with_gradients(device)
+    torch.nn.utils.clip_grad_norm_(rows.rows, 0.5)
+    bags.zero_grad()
+    rows.step()
+    assert _values(bags) == [0.0, 0.0]
+    bags(dict.fromkeys(("t0",), torch.tensor([1], device=device))).values().sum().backward()
+    rows.step()
+    assert _values(bags) == [-1.0, 0.0]
+
+
+def test_clipped_gradients_that_went_with_written_rows_are_in_nobodys_way(device):
+    """Rows of a checkpoint are written when gradients were clipped already; training goes on."""
+    bags, rows = _bag_with_gradients(device)
+    state = bags.state_dict()
+    torch.nn.utils.clip_grad_norm_(rows.rows, 0.5)
+    bags.load_state_dict(state)
+    bags(dict.fromkeys(("t0",), torch.tensor([1], device=device))).values().sum().backward()
+    rows.step()
+    assert _values(bags) == [-1.0, 0.0]
