@@ -90,6 +90,14 @@ class _Waiting:
         if len(self._dropped) == len(self._engine.dims):
             self._engine.forget_gradients()
 
+    def is_trainable(self, table: int) -> bool:
+        """Whether a table's rows are trained."""
+        return self._engine.trainable[table]
+
+    def set_trainable(self, table: int, trainable: bool) -> None:
+        """Freezes a table, or unfreezes it."""
+        self._engine.set_trainable(table, trainable)
+
     def scaled(self) -> bool:
         """Whether somebody has multiplied norms, as far as that is known, or dropped some."""
         multiplied = self._shown is not None and self._shown._version != self._version
@@ -131,7 +139,7 @@ class RowGradient(torch.Tensor):
     Its ``grad`` is one number, the norm of the gradient of all rows that wait for ``step()``.
     Whatever multiplies it, multiplies the rows' gradients: so ``GradScaler.unscale_`` and
     ``torch.nn.utils.clip_grad_norm_`` mean what they say. What makes it 0 leaves the table as it
-    is, as does ``grad = None``.
+    is, as does ``grad = None``. ``requires_grad = False`` freezes the table.
     """
 
     _waiting: _Waiting
@@ -159,6 +167,20 @@ class RowGradient(torch.Tensor):
         if value is not None:
             raise InvalidArgument("the gradient of rows can be scaled or dropped (None), not set")
         self._waiting.drop(self._table)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the table is trained; setting it freezes or unfreezes the table."""
+        return self._waiting.is_trainable(self._table)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._waiting.set_trainable(self._table, bool(value))
+
+    def requires_grad_(self, requires_grad: bool = True) -> RowGradient:
+        """Set ``requires_grad``."""
+        self.requires_grad = requires_grad
+        return self
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"RowGradient(table {self._table})"

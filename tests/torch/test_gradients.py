@@ -276,3 +276,29 @@ def test_clipped_gradients_that_went_with_written_rows_are_in_nobodys_way(device
     bags(dict.fromkeys(("t0",), torch.tensor([1], device=device))).values().sum().backward()
     rows.step()
     assert _values(bags) == [-1.0, 0.0]
+
+
+@pytest.mark.parametrize("method", [False, True])
+def test_a_place_that_asks_for_no_gradient_freezes_its_table(device, method):
+    """As who trains two parts in turns does with the parameters of each optimizer."""
+    bags, rows = _bag_with_gradients(device, tables=2)
+    rows.step()
+    place, batch = rows.rows[0], dict.fromkeys(("t0", "t1"), torch.tensor([1], device=device))
+
+    def ask(wanted):
+        if method:
+            assert place.requires_grad_(wanted) is place
+        else:
+            place.requires_grad = wanted
+
+    ask(False)
+    assert [each.requires_grad for each in rows.rows] == [False, True]
+    bags(batch).values().sum().backward()
+    rows.step()
+    assert (_values(bags), _values(bags, "t1")) == ([-1.0, -1.0], [-2.0, -1.0])
+    ask(True)
+    bags(batch).values().sum().backward()
+    rows.step()
+    assert (_values(bags), _values(bags, "t1")) == ([-2.0, -1.0], [-3.0, -1.0])
+    bags.freeze("t1")
+    assert [each.requires_grad for each in rows.rows] == [True, False]
