@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -204,6 +204,33 @@ def _rate_of(group: dict[str, Any]) -> float:
     return rate
 
 
+#: What groups of torch's optimizers have, and those of rows do not.
+_OF_TORCH = (
+    *("alpha", "amsgrad", "betas", "centered", "dampening", "eps", "initial_accumulator_value"),
+    *("lr_decay", "maximize", "momentum", "momentum_decay", "nesterov", "rho", "weight_decay"),
+)
+
+
+def _params_of(group: Any) -> list[Any]:
+    """The places of tables in a group, which asks for nothing that rows do not get by it."""
+    params = group.get("params") if isinstance(group, dict) else None
+    if isinstance(params, torch.Tensor):
+        params = [params]
+    if not isinstance(params, Iterable):
+        raise InvalidArgument(
+            "add_param_group: found no tables in it: {'params': [rows.rows[0]], 'lr': 0.1} is a "
+            "group of one, where rows is this optimizer"
+        )
+    ignored = [name for name in group if name in _OF_TORCH and group[name]]
+    if ignored:
+        raise InvalidArgument(
+            f"add_param_group: rows get no {', '.join(ignored)} by groups: what "
+            "hugectr.CreateOptimizer(...) was given is that of all tables of the collection; "
+            "tables that need another are a collection of their own"
+        )
+    return list(params)
+
+
 def _hooks_of_all() -> list[Callable[[], Any]]:
     """What says whether the steps of all optimizers are watched; one that this torch does not have
     under its name counts as there."""
@@ -256,10 +283,10 @@ class CollectionOptimizer(torch.optim.Optimizer):
         Raises
         ------
         InvalidArgument
-            When something else is among ``params``, or one of them twice.
+            When something else is among ``params``, or one of them twice; when it asks for what
+            rows get of ``CreateOptimizer`` alone, such as ``weight_decay``.
         """
-        params = param_group["params"]
-        params = [params] if isinstance(params, torch.Tensor) else list(params)
+        params = _params_of(param_group)
         for each in params:
             if not (isinstance(each, RowGradient) and each._waiting is self._waiting):
                 raise InvalidArgument(
