@@ -16,7 +16,7 @@ from hugectr.model.exported import LastEvaluationBatch, append_values
 from hugectr.model.graph import Graph
 from hugectr.model.same_data import same_restart
 from hugectr.processes.sameness import same_call
-from hugectr.spec.reader import one_source
+from hugectr.spec.reader import Source, one_source
 
 _EVERY_BATCH = "the first batch is like every other: the next is looked up while one trains"
 
@@ -164,7 +164,9 @@ class Training:
                 "predictions that are numbers"
             )
 
-    def set_source(self, source: str | Sequence[str], eval_source: str = "") -> None:
+    def set_source(
+        self, source: Source | Path | Sequence[str | Path], eval_source: Source = ""
+    ) -> None:
         """Start over from file lists; an empty name keeps the one in use."""
         name = one_source("set_source: source", source)
         self.restart_training_data(check_str("set_source: source", name))

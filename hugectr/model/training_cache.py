@@ -23,12 +23,12 @@ from hugectr.model.graph import Graph
 from hugectr.model.training import Training
 from hugectr.processes.agreement import from_root
 from hugectr.spec.reader import one_source
-from hugectr.spec.sources import sources_with_keysets
+from hugectr.spec.sources import as_names, sources_with_keysets
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A source of a training, and the file of its keys."""
+    """A source of a training, and the file of its keys; "": it was given without one."""
 
     source: str
     keyset: str
@@ -56,9 +56,8 @@ class EmbeddingTrainingCache:
         DataError
             A file is not there, or is no keyset of this model; on all processes of a job.
         """
-        given = [keyset_file] if isinstance(keyset_file, str | Path) else keyset_file
         where = "embedding_training_cache.update: keyset_file"
-        files = check_names(where, [str(file) for file in given])
+        files = check_names(where, as_names(keyset_file))
 
         def count() -> int:
             return sum(count_keys(file, self._state.i64_keys) for file in files)
@@ -124,42 +123,47 @@ class TrainingCache:
 
     def set_source(
         self,
-        source: str | Sequence[str],
-        keyset: str | Sequence[str] = "",
-        eval_source: str | None = None,
+        source: str | Path | Sequence[str | Path],
+        keyset: str | Path | Sequence[str | Path] = "",
+        eval_source: str | Path | None = None,
     ) -> None:
         """Start over from other files; an empty name keeps the one in use.
 
         Two forms: ``set_source(source, eval_source)``, and with an embedding training cache
         ``set_source(sources, keysets, eval_source)``, whose sources the next ``fit`` trains one
-        after the other.
+        after the other. After the first form ``fit`` trains that source, with a cache too.
 
         Parameters
         ----------
-        source : str or list of str
-        keyset : str or list of str
+        source : path, or list of paths
+        keyset : path, or list of paths
             Files of the keys of each source. In the form of two arguments that is eval_source.
-        eval_source : str, optional
+        eval_source : path, optional
         """
-        of_texts = isinstance(source, str) and isinstance(keyset, str)
-        if eval_source is None and (of_texts or not self._graph.etc.is_used):
-            keyset, eval_source = "", str(one_source("set_source: eval_source", keyset))
+        of_one = isinstance(source, str | Path) and isinstance(keyset, str | Path)
+        if eval_source is None and (of_one or not self._graph.etc.is_used):
+            keyset, eval_source = "", keyset
+        evaluated = one_source("set_source: eval_source", eval_source or "")
         if not keyset:
-            self._training.set_source(source, eval_source or "")
+            self._training.set_source(source, evaluated)
+            found = one_source("set_source: source", source)
+            if found and self._graph.etc.is_used:  # which the next fit reads, not those before
+                self._set_passes = _passes([found], [""])
             return
         if not self._graph.etc.is_used:
             raise rejected(
                 "set_source: keyset", keyset, "none: the model has no embedding training cache"
             )
         sources, keysets = sources_with_keysets("set_source: ", source, keyset)
-        self._training.set_source(sources[0], eval_source or "")
+        self._training.set_source(sources[0], evaluated)
         self._set_passes = _passes(sources, keysets)
 
     def begin_pass(self, number: int) -> None:
         """Read the source of a pass from its beginning."""
         wanted = self.passes[number]
         self._training.restart_training_data(wanted.source)
-        self.get_embedding_training_cache().update(wanted.keyset)
+        if wanted.keyset:
+            self.get_embedding_training_cache().update(wanted.keyset)
 
 
 def _passes(sources: Sequence[Any], keysets: Sequence[Any]) -> list[Pass]:

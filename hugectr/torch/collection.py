@@ -152,6 +152,19 @@ class Collection(Freezable):
         self._optimizer = CollectionOptimizer(self._engine, names, lr, fused=self.fused)
         return self._optimizer
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget gradients that wait for a step, as ``zero_grad`` of its optimizer does.
+
+        That of a module around the collection goes by parameters and leaves them.
+
+        Parameters
+        ----------
+        set_to_none : bool
+            Of no meaning here.
+        """
+        super().zero_grad(set_to_none)
+        self._engine.forget_gradients()
+
     # --- rows -----------------------------------------------------------------------------------
 
     def rows(self, name: str | None = None) -> Rows:

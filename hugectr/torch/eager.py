@@ -12,11 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.autograd.function import BackwardCFunction
 
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.backwards import keep_token, no_second_derivatives
 from hugectr.torch.engine import Engine
-from hugectr.torch.operators import accumulate_into, vectors_into
+from hugectr.torch.operators import accumulate, accumulate_into, vectors_into
 from hugectr.torch.table_memory import room_for
 
 _transforms: Callable[[], bool] | None = getattr(torch._C, "_are_functorch_transforms_active", None)
@@ -47,6 +48,10 @@ def is_eager(values: torch.Tensor) -> bool:
     return False
 
 
+#: The number of a call of ``operators.accumulate`` that its token tells from others.
+_NO_CALL = 2**16
+
+
 class Vectors(torch.autograd.Function):
     """token -> vectors of each table, or of all side by side, as ``operators.vectors``."""
 
@@ -66,8 +71,9 @@ class Vectors(torch.autograd.Function):
         ctx.sizes, ctx.dims, ctx.dtype = sizes, dims, dtype
         ctx.set_materialize_grads(False)
         # As a tensor, so that the batch ends with the graph's buffers and is another one where a
-        # checkpoint is computed again.
-        ctx.save_for_backward(token)
+        # checkpoint is computed again. A tensor of its own, by which compiled autograd, which makes
+        # one call of two alike, knows this lookup from another of the batch.
+        ctx.save_for_backward(token.view(1))
         ctx.token = keep_token(token)
         return tuple(outputs)
 
@@ -80,9 +86,13 @@ class Vectors(torch.autograd.Function):
             torch.zeros(n, d, dtype=ctx.dtype, device=own.device) if each is None else each
             for each, n, d in zip(gradients, ctx.sizes, ctx.dims, strict=True)
         ]
-        accumulate_into(own, token, given)
         ctx.token = None
-        return (None,) * 6  # the anchor has no use for a gradient here
+        if torch.compiler.is_compiling():  # compiled autograd, of a forward that was not
+            return accumulate(token, given, own.number, _NO_CALL), *(None,) * 5
+        accumulate_into(own, token, given)
+        # The anchor has no use for a gradient, but sums of compiled autograd take nothing less.
+        anchor = None if isinstance(ctx, BackwardCFunction) else torch.zeros(1, device=own.device)
+        return anchor, *(None,) * 5
 
 
 def vectors(

@@ -166,7 +166,7 @@ class Engine:
         for token in list(self._alive):
             self._release(token)
         self.release_ended()
-        self.clear_gradients()
+        self.forget_gradients()
 
     def call(self, name: str) -> AbstractContextManager[None]:
         """Where there are others: what is said to them meanwhile belongs to a call of this name."""
@@ -338,3 +338,14 @@ class Engine:
         """Forgets the gradients since the last step."""
         self.release_ended()
         self.core.clear_gradients()
+
+    def forget_gradients(self) -> None:
+        """The same, and what they have been multiplied by."""
+        self.clear_gradients()
+        if self.waiting is not None:
+            self.waiting.forget()
+
+    def set_trainable(self, table: int, trainable: bool) -> None:
+        """Has a table's rows trained, or keeps them as they are."""
+        self.core.set_trainable(table, trainable)
+        self.trainable[table] = trainable

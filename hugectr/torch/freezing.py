@@ -41,9 +41,7 @@ class Freezable(OutsideOfTorch):
 
     def _set_trainable(self, names: Sequence[str], trainable: bool) -> None:
         for name in names or [table.name for table in self.configs]:
-            index = self._index(name)
-            self._engine.core.set_trainable(index, trainable)
-            self._trainable[index] = trainable
+            self._engine.set_trainable(self._index(name), trainable)
 
     def _index(self, name: str) -> int:
         for index, table in enumerate(self.configs):

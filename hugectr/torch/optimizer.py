@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -88,8 +88,15 @@ class _Waiting:
             return
         self._dropped.add(table)
         if len(self._dropped) == len(self._engine.dims):
-            self._engine.clear_gradients()
-            self.forget()
+            self._engine.forget_gradients()
+
+    def is_trainable(self, table: int) -> bool:
+        """Whether a table's rows are trained."""
+        return self._engine.trainable[table]
+
+    def set_trainable(self, table: int, trainable: bool) -> None:
+        """Freezes a table, or unfreezes it."""
+        self._engine.set_trainable(table, trainable)
 
     def scaled(self) -> bool:
         """Whether somebody has multiplied norms, as far as that is known, or dropped some."""
@@ -132,7 +139,7 @@ class RowGradient(torch.Tensor):
     Its ``grad`` is one number, the norm of the gradient of all rows that wait for ``step()``.
     Whatever multiplies it, multiplies the rows' gradients: so ``GradScaler.unscale_`` and
     ``torch.nn.utils.clip_grad_norm_`` mean what they say. What makes it 0 leaves the table as it
-    is, as does ``grad = None``.
+    is, as does ``grad = None``. ``requires_grad = False`` freezes the table.
     """
 
     _waiting: _Waiting
@@ -161,6 +168,20 @@ class RowGradient(torch.Tensor):
             raise InvalidArgument("the gradient of rows can be scaled or dropped (None), not set")
         self._waiting.drop(self._table)
 
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the table is trained; setting it freezes or unfreezes the table."""
+        return self._waiting.is_trainable(self._table)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._waiting.set_trainable(self._table, bool(value))
+
+    def requires_grad_(self, requires_grad: bool = True) -> RowGradient:
+        """Set ``requires_grad``."""
+        self.requires_grad = requires_grad
+        return self
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"RowGradient(table {self._table})"
 
@@ -181,6 +202,33 @@ def _rate_of(group: dict[str, Any]) -> float:
             "number; nothing was updated"
         )
     return rate
+
+
+#: What groups of torch's optimizers have, and those of rows do not.
+_OF_TORCH = (
+    *("alpha", "amsgrad", "betas", "centered", "dampening", "eps", "initial_accumulator_value"),
+    *("lr_decay", "maximize", "momentum", "momentum_decay", "nesterov", "rho", "weight_decay"),
+)
+
+
+def _params_of(group: Any) -> list[Any]:
+    """The places of tables in a group, which asks for nothing that rows do not get by it."""
+    params = group.get("params") if isinstance(group, dict) else None
+    if isinstance(params, torch.Tensor):
+        params = [params]
+    if not isinstance(params, Iterable):
+        raise InvalidArgument(
+            "add_param_group: found no tables in it: {'params': [rows.rows[0]], 'lr': 0.1} is a "
+            "group of one, where rows is this optimizer"
+        )
+    ignored = [name for name in group if name in _OF_TORCH and group[name]]
+    if ignored:
+        raise InvalidArgument(
+            f"add_param_group: rows get no {', '.join(ignored)} by groups: what "
+            "hugectr.CreateOptimizer(...) was given is that of all tables of the collection; "
+            "tables that need another are a collection of their own"
+        )
+    return list(params)
 
 
 def _hooks_of_all() -> list[Callable[[], Any]]:
@@ -235,10 +283,10 @@ class CollectionOptimizer(torch.optim.Optimizer):
         Raises
         ------
         InvalidArgument
-            When something else is among ``params``, or one of them twice.
+            When something else is among ``params``, or one of them twice; when it asks for what
+            rows get of ``CreateOptimizer`` alone, such as ``weight_decay``.
         """
-        params = param_group["params"]
-        params = [params] if isinstance(params, torch.Tensor) else list(params)
+        params = _params_of(param_group)
         for each in params:
             if not (isinstance(each, RowGradient) and each._waiting is self._waiting):
                 raise InvalidArgument(
@@ -342,5 +390,4 @@ class CollectionOptimizer(torch.optim.Optimizer):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget gradients; rows that were begun for them never were."""
-        self._engine.clear_gradients()
-        self._waiting.forget()
+        self._engine.forget_gradients()

@@ -93,14 +93,24 @@ def csr(rows):
     return keys, np.cumsum([0, *map(len, slots)]).astype(np.uint64)
 
 
-def test_a_saved_model_predicts_in_a_program_of_its_own(program, tmp_path):
-    """``examples/cpp`` gives the bits that Python gives, for slots of no, one and several keys."""
+@pytest.fixture(scope="module")
+def predict_saved(program):
+    """The program of ``examples/cpp``."""
     folder = program.parents[1]
     source = shutil.copytree(PROGRAM.parents[2] / "examples/cpp", folder / "predict_saved")
-    build = built(source, folder / "site/hugectr", folder / "build_saved")
+    return built(source, folder / "site/hugectr", folder / "build_saved") / "predict_saved"
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A checkpoint of a model of 3 numbers and 5 slots."""
     model = build_net(norm=True)
     train(model, 20)
-    place = model.save(tmp_path / "run")
+    return model.save(tmp_path_factory.mktemp("saved") / "run")
+
+
+def test_a_saved_model_predicts_in_a_program_of_its_own(predict_saved, saved, tmp_path):
+    """``examples/cpp`` gives the bits that Python gives, for slots of no, one and several keys."""
     rows = [[[3], [104, 103, 999], [], [5, 4], [8]], [[17], [], [3], [9], [1]], [[0]] * 5]
     dense = np.array([[0.1, -1.5, 3e-5], [0, 0.25, 1], [1 / 3, 2, -7]], np.float32)
     lines = [
@@ -108,10 +118,34 @@ def test_a_saved_model_predicts_in_a_program_of_its_own(program, tmp_path):
         for numbers, slots in zip(dense, rows, strict=True)
     ]
     (tmp_path / "samples.txt").write_text("\n".join(lines) + "\n")
-    found = run(build / "predict_saved", place.parent, tmp_path / "samples.txt", cwd=tmp_path)
+    found = run(predict_saved, saved.parent, tmp_path / "samples.txt", cwd=tmp_path)
     sparse = {"ones": csr([row[:2] for row in rows]), "twos": csr([row[2:] for row in rows])}
-    wanted = hugectr.load(place).predict(from_arrays(np.zeros(3, np.float32), dense, sparse))
+    wanted = hugectr.load(saved).predict(from_arrays(np.zeros(3, np.float32), dense, sparse))
     assert np.array(found.split(), np.float32).tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("1 2 3 | 4 | 5 | 6 | 7", "line 2: needs a | before the keys of each of 5 slots"),
+        ("1 2 3 | 4 | 5 | 6 | 7 | 8 | 9", "line 2: needs a |"),
+        ("1 2 3 | 4 | 5 | 6 | 7 | 8.5", "line 2: '8.5' is no number"),
+        ("1 2 3 | 4 | 5 | 6 | 7 | 99999999999999999999", "'99999999999999999999' is no number"),
+        ("1 2 3 red | 4 | 5 | 6 | 7 | 8", "line 2: 'red' is no number"),
+        ("1 2 | 4 | 5 | 6 | 7 | 8", "line 2: needs 3 dense numbers"),
+        (None, "can not open"),
+    ],
+)
+def test_that_program_takes_no_sample_for_another(predict_saved, saved, tmp_path, line, said):
+    path = tmp_path / "samples.txt"
+    if line is not None:
+        path.write_text(f"1 2 3 | 4 | 5 | 6 | 7 | 8\n{line}\n")
+    result = subprocess.run(
+        [predict_saved, saved, path], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 1
+    assert said in result.stderr
+    assert not result.stdout
 
 
 def check_training(output):

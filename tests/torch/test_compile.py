@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A compiled model equals the eager one, without a break of the graph at the lookup."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch.torch_version import TorchVersion
@@ -135,6 +137,35 @@ def test_equal_gradients_of_a_batch_looked_up_twice_both_count(device, backend, 
         if not fused:  # which is updated by each in turn, whatever the order
             torch.testing.assert_close(*moved)
         assert (moved[0] - moved[1]).abs().max() < 0.05
+
+
+@pytest.mark.parametrize("most", [8, 1])
+def test_compiled_autograd_takes_a_forward_that_was_not_compiled(device, most):
+    """As often as shapes change, and without it where that is too often for torch (``most``)."""
+    autograd = pytest.importorskip("torch._dynamo.compiled_autograd")
+    if not (hasattr(autograd, "_enable") and hasattr(torch._dynamo.config, "recompile_limit")):
+        pytest.skip("an older torch, which is asked for it in other ways")
+
+    def compiler(graph):
+        return torch.compile(graph, backend="aot_eager", dynamic=most > 1)
+
+    def trained(compiled):
+        torch._dynamo.reset()
+        autograd.reset()
+        bags = ht.EmbeddingBag(4, mode="sum", device=device, seed=1)
+        rows = bags.optimizer(0.1)
+        for samples in (2, 2, 3, 4, 4):
+            ahead = bags.prefetch(torch.arange(2 * samples, device=device).reshape(samples, 2))
+            other = torch.full((samples, 2), samples, device=device)
+            # Two equal gradients of a batch, and one of another.
+            loss = (bags(ahead) + bags(ahead)).sum() + (bags(other) * bags(ahead)).sum()
+            with autograd._enable(compiler) if compiled else nullcontext():
+                loss.backward()
+            rows.step()
+        return bags.rows().read()[1]
+
+    with torch._dynamo.config.patch(recompile_limit=most):
+        torch.testing.assert_close(trained(True), trained(False))
 
 
 def test_a_collection_that_was_moved_is_compiled(device):

@@ -253,3 +253,52 @@ def test_what_is_computed_of_a_place_of_a_table_is_a_tensor_as_any(device):
         assert copy.grad is None
     assert repr(place) == "RowGradient(table 0)"
     assert place.grad > 0
+
+
+def test_zero_grad_of_a_collection_forgets_gradients(device):
+    """As that of ``nn.EmbeddingBag``, whose parameter's gradient goes."""
+    bags, rows = _bag_with_gradients(device)
+    torch.nn.utils.clip_grad_norm_(rows.rows, 0.5)
+    bags.zero_grad()
+    rows.step()
+    assert _values(bags) == [0.0, 0.0]
+    bags(dict.fromkeys(("t0",), torch.tensor([1], device=device))).values().sum().backward()
+    rows.step()
+    assert _values(bags) == [-1.0, 0.0]
+
+
+def test_clipped_gradients_that_went_with_written_rows_are_in_nobodys_way(device):
+    """Rows of a checkpoint are written when gradients were clipped already; training goes on."""
+    bags, rows = _bag_with_gradients(device)
+    state = bags.state_dict()
+    torch.nn.utils.clip_grad_norm_(rows.rows, 0.5)
+    bags.load_state_dict(state)
+    bags(dict.fromkeys(("t0",), torch.tensor([1], device=device))).values().sum().backward()
+    rows.step()
+    assert _values(bags) == [-1.0, 0.0]
+
+
+@pytest.mark.parametrize("method", [False, True])
+def test_a_place_that_asks_for_no_gradient_freezes_its_table(device, method):
+    """As who trains two parts in turns does with the parameters of each optimizer."""
+    bags, rows = _bag_with_gradients(device, tables=2)
+    rows.step()
+    place, batch = rows.rows[0], dict.fromkeys(("t0", "t1"), torch.tensor([1], device=device))
+
+    def ask(wanted):
+        if method:
+            assert place.requires_grad_(wanted) is place
+        else:
+            place.requires_grad = wanted
+
+    ask(False)
+    assert [each.requires_grad for each in rows.rows] == [False, True]
+    bags(batch).values().sum().backward()
+    rows.step()
+    assert (_values(bags), _values(bags, "t1")) == ([-1.0, -1.0], [-2.0, -1.0])
+    ask(True)
+    bags(batch).values().sum().backward()
+    rows.step()
+    assert (_values(bags), _values(bags, "t1")) == ([-2.0, -1.0], [-3.0, -1.0])
+    bags.freeze("t1")
+    assert [each.requires_grad for each in rows.rows] == [True, False]

@@ -312,6 +312,20 @@ def test_a_table_of_a_group_of_its_own_has_its_own_rate(device):
     rows.load_state_dict(saved)
 
 
+def test_a_group_asks_for_what_rows_get_by_it_alone(device):
+    bags = ht.EmbeddingBagCollection([ht.TableConfig(name, 2) for name in "ab"], device=device)
+    rows = bags.optimizer(1.0)
+    for more in ({"weight_decay": 0.1}, {"betas": (0.9, 0.99)}, {"momentum": 0.5, "eps": 1e-3}):
+        with pytest.raises(hugectr.InvalidArgument, match=f"no {', '.join(more)} by groups"):
+            rows.add_param_group({"params": rows.rows[:1], "lr": 0.5, **more})
+    for none in ({"lr": 0.5}, {"params": None}, {"params": 5}, rows.rows[:1]):
+        with pytest.raises(hugectr.InvalidArgument, match="found no tables in it"):
+            rows.add_param_group(none)
+    assert [group["table_names"] for group in rows.param_groups] == [["a", "b"]]
+    rows.add_param_group({"params": rows.rows[:1], "lr": 0.5, "weight_decay": 0.0, "name": "a"})
+    assert [group["lr"] for group in rows.param_groups] == [1.0, 0.5]
+
+
 def test_schedulers_of_fused_tables_say_nothing_wrong(recwarn, device):
     bags = ht.EmbeddingBag(4, device=device, fused=True)
     rows = bags.optimizer(1.0)

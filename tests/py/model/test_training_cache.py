@@ -147,6 +147,48 @@ def test_set_source_goes_on_with_other_files(files):
     same_model(model, whole)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, source, evaluated: model.set_source(source, evaluated),
+        lambda model, source, evaluated: model.set_source(source=source, eval_source=evaluated),
+        lambda model, source, evaluated: model.set_source([source], eval_source=evaluated),
+        lambda model, source, evaluated: model.set_source(Path(source), Path(evaluated)),
+        lambda model, source, evaluated: model.set_source(source, eval_source=Path(evaluated)),
+    ],
+)
+def test_a_source_that_is_set_without_a_keyset_is_trained(files, call):
+    model = make(files[:1], staged())
+    call(model, files[2][0], files[1][0])
+    model.fit(num_epochs=2, display=1, eval_interval=0)
+    wanted = make(files[2:], staged())
+    wanted.fit(num_epochs=2, display=1, eval_interval=0)
+    same_model(model, wanted)
+
+
+def test_sources_and_keysets_may_be_paths(files):
+    model = make(files[:1], staged())
+    sources, keysets = ([Path(path) for path in each] for each in zip(*files[1:], strict=True))
+    model.set_source(sources, keysets, Path(files[0][0]))
+    model.fit(num_epochs=1, display=1, eval_interval=0)
+    wanted = make(files[1:], staged())
+    wanted.fit(num_epochs=1, display=1, eval_interval=0)
+    same_model(model, wanted)
+    settings = {"source": sources, "keyset": keysets, "eval_source": Path(files[0][0])}
+    given = make(files, staged(), **settings)
+    given.fit(num_epochs=1, display=1, eval_interval=0)
+    same_model(given, wanted)
+
+
+def test_another_source_of_evaluations_leaves_the_sources_of_training(files):
+    model = make(files[:2], staged())
+    model.set_source("", files[2][0])
+    model.fit(num_epochs=1, display=1, eval_interval=0)
+    wanted = make(files[:2], staged())
+    wanted.fit(num_epochs=1, display=1, eval_interval=0)
+    same_model(model, wanted)
+
+
 def test_training_begins_with_the_saved_tables(files, tmp_path):
     first = make(files[:2], staged())
     first.fit(num_epochs=1, display=1, eval_interval=0)
@@ -281,5 +323,6 @@ def test_keysets_are_read_with_care(files, tmp_path):
     ):
         with pytest.raises(hugectr.DataError, match=text):
             cache.update(path)
-    with pytest.raises(hugectr.InvalidArgument, match="keyset_file"):
-        cache.update([""])
+    for none in ([""], None, 5, [None]):
+        with pytest.raises(hugectr.InvalidArgument, match="keyset_file"):
+            cache.update(none)
