@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Everything a C++ program needs to build, train and save a model, and to predict with one:
+/// Everything a C++ program needs to build and train a model, and to predict with a saved one:
 ///   #include <hugectr/hugectr.hpp>
 /// with find_package(hugectr) and the target hugectr::hugectr. See tests/cpp/install for a program.
 #include "core/cpp/base/error.hpp"

@@ -188,3 +188,26 @@ def test_multi_cross_refuses_mixed_types_and_too_many_layers():
         _core.run_op("multi_cross_fwd", {"x": x, "ws": w, "bs": w, "y": y, "dots": dots})
     with pytest.raises(ValueError, match="multi_cross_fwd: 65 ws, must be 1 to 64"):
         _core.run_op("multi_cross_fwd", {"x": y, "ws": w * 65, "bs": w * 65, "y": y, "dots": dots})
+
+
+@pytest.mark.parametrize("real", [FLOAT32], ids=["float32"])
+@pytest.mark.parametrize("layers", [1, 2, 3, 6])
+@pytest.mark.parametrize("n", [8, 16, 45, 429])
+def test_a_row_has_the_same_bits_in_every_batch(rng, real, n, layers):
+    x, dy = (rng.standard_normal((23, n)).astype(np.float32) for _ in range(2))
+    ws, bs = draw_weights(rng, n, layers)
+
+    def of(part):
+        rows, given = LaidOut(real, x[part], LAYOUTS[0]), LaidOut(real, dy[part], LAYOUTS[0])
+        y, dots = forward(real, LAYOUTS[0], rows, ws, bs)
+        dx = blank(real, rows.view.shape, LAYOUTS[0])
+        sums = [np.zeros(n, np.float32) for _ in range(2 * layers)]
+        backward(rows, ws, bs, dots, given, dx, sums[:layers], sums[layers:])
+        return y.view.copy(), dots, dx.view.copy()
+
+    whole = of(slice(None))
+    for size in (1, 2, 3, 5, 7):
+        for begin in range(0, len(x), size):
+            part = slice(begin, begin + size)
+            for found, wanted in zip(of(part), whole, strict=True):
+                np.testing.assert_array_equal(found, wanted[part])

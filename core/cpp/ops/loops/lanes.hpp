@@ -20,9 +20,10 @@ inline void store_lanes(float* p, Lanes v) { std::memcpy(p, &v, sizeof v); }
 
 inline Lanes broadcast(float x) { return Lanes{x, x, x, x, x, x, x, x}; }
 
-/// Sum of the eight lanes, always in the same order.
+/// Sum of the eight lanes, always in the same order, which is that of sum_each(): a row has the
+/// same bits in a block of rows and behind the last of them.
 inline float sum_lanes(Lanes v) {
-  return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
+  return ((v[0] + v[2]) + (v[1] + v[3])) + ((v[4] + v[6]) + (v[5] + v[7]));
 }
 
 /// Lane i of the result is the sum of the lanes of v[i], always in the same order.
