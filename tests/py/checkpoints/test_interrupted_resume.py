@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interrupts while a model gets another state: it is as before, or as after, or says neither."""
 
+import re
+
 import numpy as np
+import pytest
 from oracle.checkpoint_net import build
 from oracle.interrupts import interrupted_at_line
 
+import hugectr
+from hugectr.checkpoints.kept import copy_learnt, give_learnt
 from hugectr.checkpoints.native import take
 
 
@@ -39,3 +44,48 @@ def test_an_interrupt_anywhere_in_a_resume_leaves_rows_and_place_in_the_data_of_
         assert (content(model), model.session.reader.position()) in states
         interrupts += 1
     assert interrupts > 50
+
+
+@pytest.fixture
+def kept():
+    """A model at step 8, and what it was at step 4."""
+    model = train_until(build("Adam"), 4)
+    learnt = copy_learnt(model._checkpoints._state)
+    then = content(model)
+    return train_until(model, 8), learnt, then
+
+
+def test_the_best_weights_come_back_whole_although_that_is_interrupted(kept):
+    model, learnt, then = kept
+    state = model._checkpoints._state
+    number = changed = 0
+    while True:
+        train_until(model, model.session.step() + 1)
+        now = content(model)
+        number += 3
+        if not interrupted_at_line(number, lambda: give_learnt(state, learnt)):
+            break
+        found = content(model)
+        assert found in (now, then)
+        changed += found == then
+    assert changed > 10
+
+
+def test_weights_that_came_back_in_part_are_not_used(kept, monkeypatch, tmp_path):
+    model, learnt, _ = kept
+    model.save(tmp_path)
+
+    def no_room(*_):
+        raise hugectr.OutOfMemory("no room for rows")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hugectr.checkpoints.kept.bag_of", no_room)
+        with pytest.raises(hugectr.OutOfMemory):
+            give_learnt(model._checkpoints._state, learnt)
+    for call in (model.train, lambda: model.save(tmp_path)):
+        with pytest.raises(
+            hugectr.InvalidArgument, match=re.escape("no room for rows): resume() a checkpoint")
+        ):
+            call()
+    model.resume(tmp_path)
+    train_until(model, 9)
