@@ -89,3 +89,26 @@ def test_weights_that_came_back_in_part_are_not_used(kept, monkeypatch, tmp_path
             call()
     model.resume(tmp_path)
     train_until(model, 9)
+
+
+def test_an_interrupt_behind_a_step_leaves_its_rate_used(monkeypatch):
+    plain, model = build("Adam"), build("Adam")
+    fit = {"snapshot": 0, "verbose": 0, "eval_interval": 0}
+    plain.fit(max_iter=12, **fit)
+    train, left = hugectr.Model.train, 5
+
+    def interrupted(self):
+        nonlocal left
+        found = train(self)
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(hugectr.Model, "train", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(max_iter=12, **fit)
+    assert model.session.step() == 5
+    model.fit(max_iter=7, **fit)
+    assert content(model) == content(plain)
