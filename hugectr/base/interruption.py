@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 #: Exit status of what was interrupted.
@@ -28,6 +30,28 @@ def _is_command() -> bool:
         words = sys.orig_argv
         return any(pair == ("-m", "hugectr") for pair in itertools.pairwise(words))
     return os.path.basename(program) in ("hugectr", "huge_ctr")
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)  # a second one ends it at once
+    raise SystemExit(128 + number)
+
+
+@contextmanager
+def terminated_in_order() -> Iterator[None]:
+    """SIGTERM (a scheduler's, ``timeout``'s) ends what is inside as an interruption would.
+
+    So files that are half written go. Only in a program that has left SIGTERM as it is.
+    """
+    default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not default or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def quiet_until_loaded() -> None:

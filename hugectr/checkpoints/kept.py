@@ -25,11 +25,33 @@ def give_learnt(state: TrainingState, kept: Snapshot) -> None:
 
     The step count, the schedule, the loss scale, what is frozen and the place in the data stay.
 
+    An interrupt is raised when all is given back; in a job of several processes at once.
+
     Raises
     ------
     OutOfMemory
-        When the rows do not fit any more; the state holds a part of them then.
+        When the rows do not fit any more; the state can not be used then, as it holds a part.
     """
+    is_whole = False
+    try:
+        try:
+            _give(state, kept)
+        except KeyboardInterrupt:
+            if state.group.size == 1:
+                _give(state, kept)
+                is_whole = True
+            raise
+        is_whole = True
+    except BaseException as error:
+        if not is_whole:
+            state.unusable = (
+                "the model holds a part of the weights and rows that it was to get back "
+                f"({type(error).__name__}: {error}): resume() a checkpoint, or build the model anew"
+            )
+        raise
+
+
+def _give(state: TrainingState, kept: Snapshot) -> None:
     session = state.session
 
     def work() -> None:

@@ -10,13 +10,12 @@ and renamed: after a crash the last published checkpoint is still the last.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from hugectr.base import log
 from hugectr.base.errors import CommError, InvalidArgument
-from hugectr.base.threads import start_thread
+from hugectr.base.threads import Beside
 from hugectr.checkpoints.delta import Base, chain_fields
 from hugectr.checkpoints.folder import Snapshot, held, write
 from hugectr.checkpoints.manifest import latest as _latest
@@ -129,7 +128,7 @@ class Saver:
         self.allow_nonfinite = allow_nonfinite
         self.written: int | None = None
         self._resumed_in: Path | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: Beside | None = None
         self._error: BaseException | None = None
 
     def save(self, state: TrainingState, base: Base | None = None) -> None:
@@ -160,7 +159,8 @@ class Saver:
         if not self.background:
             self._write(snapshot, group)
             return
-        self._thread = start_thread(self._write_behind, snapshot, name="hctr-save")
+        self._thread = Beside(self._write_behind, snapshot, name="hctr-save")
+        self._thread.begin()
 
     def _write(self, snapshot: Snapshot, group: ProcessGroup) -> None:
         write(
@@ -182,13 +182,13 @@ class Saver:
 
     def is_writing(self) -> bool:
         """Whether the background still writes."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread is not None and not self._thread.is_over()
 
     def wait(self) -> None:
         """Wait for the save that is under way; raises its error."""
         thread = self._thread
         if thread is not None:
-            thread.join()
+            thread.wait()
             self._thread = None
         error, self._error = self._error, None
         try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument
@@ -29,6 +30,9 @@ from hugectr.checkpoints.rows import RowSource, bag_of, bytes_a_row
 from hugectr.checkpoints.state import TrainingState
 from hugectr.processes.agreement import LONG, from_root, jointly, together
 from hugectr.processes.group import ProcessGroup
+
+if TYPE_CHECKING:
+    from hugectr._core import ReadPosition
 
 #: Bytes of a model's rows, in each process, that are copied before a checkpoint replaces them.
 UNDONE = 256 << 20
@@ -96,10 +100,16 @@ def _give(state: TrainingState, path: Path, make: PlanMaker, strict: bool) -> tu
         schema = from_root(group, lambda: schema_files.read(place, manifest))
         plan = replace(jointly(group, lambda: make(state, links, dense)), schema=schema)
         undo = _copy(state, group)
-        plan = _moved(state, plan, group, strict)
+        start = state.session.reader.position() if _reads_training_data(state) else None
+        replacing = False
         try:
+            plan = _moved(state, plan, group, strict)
+            replacing = True
             _fill(state, plan, links, group, mapped=not with_states)
         except BaseException as error:
+            if not replacing:
+                _move_back(state, start)
+                raise
             before, unusable = unusable, _half_resumed(place, error)
             if undo is not None and (group.size == 1 or isinstance(error, Exception)):
                 _give_back(state, undo, group)
@@ -174,21 +184,24 @@ def _moved(state: TrainingState, plan: Plan, group: ProcessGroup, strict: bool) 
         return plan
     reader = state.session.reader
     start = reader.position()
-    here: list[bool] = []
-
-    def move() -> None:
-        reader.set_position(position)
-        here.append(True)
-
     try:
-        jointly(group, move)
-    except BaseException as error:
-        if here:  # refused by another process, whose data is its own
-            reader.set_position(start)
-        if strict or not isinstance(error, InvalidArgument):
+        jointly(group, lambda: reader.set_position(position))
+    except InvalidArgument as error:
+        if strict:
             raise
+        _move_back(state, start)
         return replace(plan, data_position=None, left=[*plan.left, f"data position: {error}"])
     return plan
+
+
+def _move_back(state: TrainingState, start: ReadPosition | None) -> None:
+    """Read on from the place of before, if another one is read from.
+
+    It was refused by another process, whose data is its own; or interrupted: an interrupt that came
+    while the reader moved is raised when it has.
+    """
+    if start is not None and state.session.reader.position() != start:
+        state.session.reader.set_position(start)
 
 
 def _fill(

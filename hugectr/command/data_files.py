@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import hugectr
 from hugectr import models
 from hugectr.base.errors import InvalidArgument, rejected
+from hugectr.base.interruption import terminated_in_order
 from hugectr.callbacks.callback import Callback, Logs
 from hugectr.command.lists import LISTED
 from hugectr.command.outputs import check_writable, write_report
@@ -113,6 +114,7 @@ def _sequences(given: Sequence[str] | None) -> dict[str, str | None]:
     return found
 
 
+@terminated_in_order()
 def run_train(args: argparse.Namespace) -> int:
     """Train on a file of data, save, say how good it is and what comes next."""
     source = open_source(args.file)
@@ -201,6 +203,7 @@ class _Trained(Callback):
         return write_report(self.model, path, history=self._history, names=data)
 
 
+@terminated_in_order()
 def run_predict(args: argparse.Namespace) -> int:
     """Predict a file, piece by piece."""
     if args.output and os.path.realpath(args.output) == os.path.realpath(args.data):

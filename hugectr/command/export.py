@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.interruption import terminated_in_order
 from hugectr.command.forms import Forms, check_form, keep_given
 
 _FORMS: Forms = {"tables": ("--onnx",)}
 _DEFAULTS = {"onnx": None, "tables": "auto", "torch": None, "table": None, "out": None}
 
 
+@terminated_in_order()
 def _export(args: argparse.Namespace) -> int:
     import hugectr
     from hugectr.export import to_onnx, to_torch

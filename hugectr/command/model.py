@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.base.interruption import terminated_in_order
 from hugectr.base.replaced import refuse_other_file
 from hugectr.checkpoints import MANIFEST, published, verify
 from hugectr.command.forms import Forms, check_form, keep_given
@@ -65,6 +66,7 @@ def _verify(args: argparse.Namespace) -> int:
     return 1 if any(problems.values()) else 0
 
 
+@terminated_in_order()
 def _reshard(args: argparse.Namespace) -> int:
     from hugectr.checkpoints.reshard import reshard
 
@@ -74,6 +76,7 @@ def _reshard(args: argparse.Namespace) -> int:
     return 0
 
 
+@terminated_in_order()
 def _convert(args: argparse.Namespace) -> int:
     from hugectr.checkpoints.export import to_numpy, to_parquet, to_safetensors
     from hugectr.checkpoints.original_convert import from_original, to_original

@@ -173,8 +173,9 @@ class Estimator(Fitted, Parameters):
         weight = product(weight, meaning.weights(where, label))
         rows = Labelled(features, name, label, weight, meaning).of_weight()
         several = _callbacks(where, callbacks)
-        self._fit(where, rows, self._task(where, rows), y, eval_set, several)
-        self._keep_meaning(meaning)
+        with self._fitted_whole() as new:
+            new._fit(where, rows, self._task(where, rows), y, eval_set, several)
+            new._keep_meaning(meaning)
         return self
 
     @abstractmethod

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -21,6 +23,7 @@ from hugectr.data.schema.encode_source import encode_in_batches, no_samples
 from hugectr.estimator import description, kept_parameters
 from hugectr.estimator.archive import KeptFolder, check_kinds, copy, from_bytes, to_bytes
 from hugectr.estimator.features import check_columns, source_of
+from hugectr.estimator.one_folder import of_one_folder
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Training
 from hugectr.serving.load import load
@@ -47,6 +50,17 @@ class Fitted(ABC):
         history = training.run(kept.path)
         self._loaded, self._kept = load(kept.path, device=self.device), kept
         return history
+
+    @contextlib.contextmanager
+    def _fitted_whole(self) -> Iterator[Self]:
+        """What a fit is done on: this becomes it, all at once, when it has ended well.
+
+        An error or an interrupt leaves this as it was, and never a model beside classes of another.
+        """
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        yield new
+        self.__dict__ = new.__dict__
 
     def _fitting(self, where: str, model: PredictionModel) -> PredictionModel:
         """A model that is one of this estimator; a DataError when it predicts something else."""
@@ -178,11 +192,17 @@ class Fitted(ABC):
     def load(cls, path: str | os.PathLike[str], *, device: str = "auto") -> Self:
         """An estimator that ``save`` wrote; nothing in it is run, and all of it is checked.
 
+        One that another process saves there meanwhile is read in whole, or the one before it.
+
         Raises
         ------
         DataError
-            When it is none, damaged, or of a later version.
+            When it is none, damaged, or of a later version; when it is replaced again and again.
         """
+        return of_one_folder(Path(path), lambda: cls._load(path, device))
+
+    @classmethod
+    def _load(cls, path: str | os.PathLike[str], device: str) -> Self:
         file = Path(path) / cls.DESCRIPTION
         try:
             said = description.read(file)

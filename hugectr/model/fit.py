@@ -267,17 +267,18 @@ class Fit:
         the schedule as it was: a rate is used up by a step.
         """
         session = self.model.session
-        before = session.learning_rate_state()
-        lr = session.get_next_lr()
-        session.set_learning_rate(lr)
+        step, before = session.step(), session.learning_rate_state()
         trained = False
         try:
+            lr = session.get_next_lr()
+            session.set_learning_rate(lr)
             if self.rates is not None:
                 lr = self.rates(self.step + 1)
                 session.set_learning_rate(lr)  # compared where the loss is read
             trained = self.model.train()
         finally:
-            if not trained:
+            # An interrupt that came while a step was trained is raised behind it.
+            if not trained and session.step() == step:
                 session.set_learning_rate_state(before)
         if not trained:
             return None

@@ -35,6 +35,8 @@ class FitCheckpoints:
         """Go on from the newest checkpoint: the first iteration to train, states of callbacks."""
         found = None
         if self._settings.resume:
+            # One in the background may bring a newer one, and take the newest that is there.
+            self._model.wait_for_save()
             found = self._model.latest_checkpoint(self._settings.folder)
         if found is None:
             self._model.fit_epoch = 0

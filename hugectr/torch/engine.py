@@ -144,8 +144,9 @@ class Engine:
                 live = self._ended[0]
             except IndexError:  # another thread has it
                 return
-            self._release(live.token)
-            self._watched.pop(live.token, None)
+            token = getattr(live, "token", NO_TOKEN)  # none: interrupted while it was made
+            self._release(token)
+            self._watched.pop(token, None)
             # Only now, by itself: after an interrupt somebody comes again, and others may be here.
             with suppress(ValueError):
                 self._ended.remove(live)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import hugectr.torch as ht
+from hugectr.torch import engine
 
 
 @pytest.fixture(autouse=True)
@@ -151,3 +152,27 @@ def a_trained_core():
     bag = ht.EmbeddingBag(4)
     train(bag, bag.optimizer(lr=0.1), torch.tensor([[1, 2]]))
     return bag._engine.core
+
+
+def test_an_interrupt_while_the_token_of_a_batch_is_made_leaves_the_bag_usable(
+    bag, device, monkeypatch
+):
+    rows = bag.optimizer(lr=0.1)
+    keys = torch.tensor([[1, 2]], device=device)
+    train(bag, rows, keys)
+
+    class Unmade(engine._Live):
+        """Is interrupted before it knows its token."""
+
+        __slots__ = ()
+
+        def __setattr__(self, name, value):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "_Live", Unmade)
+        with pytest.raises(KeyboardInterrupt):
+            bag(keys)
+    gc.collect()
+    train(bag, rows, keys)
+    assert len(bag.rows()) == 2
