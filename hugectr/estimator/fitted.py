@@ -19,7 +19,7 @@ from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
 from hugectr.data.schema.encode_source import encode_in_batches, no_samples
 from hugectr.estimator import description, kept_parameters
-from hugectr.estimator.archive import KeptFolder, check_kinds, copy, from_bytes, to_bytes
+from hugectr.estimator.archive import KeptFolder, check_kinds, from_bytes, to_bytes
 from hugectr.estimator.features import check_columns, source_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Training
@@ -134,14 +134,17 @@ class Fitted(ABC):
         ------
         InvalidArgument
             When the folder has something else in it.
+        DataError
+            When the temporary files of the fit are gone.
         OSError
             When it can not be written.
         """
         self._model("save")
         assert self._kept is not None
         folder = self._folder_for(path)
+        place = self._kept.checkpoint(f"{type(self).__name__}.save")
         with whole_folder(folder) as beside:
-            copy(self._kept.path, beside)
+            checkpoints.verified_copy(place, beside / place.name)
             description.write(beside / self.DESCRIPTION, self._described())
 
     def _folder_for(self, path: str | os.PathLike[str]) -> Path:
@@ -224,6 +227,7 @@ class Fitted(ABC):
     def __getstate__(self) -> dict[str, Any]:
         state = {n: v for n, v in self.__dict__.items() if n not in ("_kept", "_loaded")}
         if self._kept is not None:
+            self._kept.checkpoint(f"state of a {type(self).__name__}")
             state["_checkpoint"] = to_bytes(self._kept.path)
         return state
 
