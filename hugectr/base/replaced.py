@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -105,9 +106,13 @@ def replace_folder(new: Path, folder: Path) -> None:
 
     At no moment is nothing there, where the system can exchange names; else only for two renames.
     """
-    if not folder.exists():
-        new.rename(folder)
-        return
+    try:
+        if not folder.exists():
+            new.rename(folder)
+            return
+    except OSError as error:  # somebody else was first, as in a job of which all processes write
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
     handle = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if exchange(handle, new.name, folder.name):

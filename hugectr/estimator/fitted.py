@@ -21,6 +21,7 @@ from hugectr.data.schema.encode_source import encode_in_batches, no_samples
 from hugectr.estimator import description, kept_parameters
 from hugectr.estimator.archive import KeptFolder, check_kinds, from_bytes, to_bytes
 from hugectr.estimator.features import check_columns, source_of
+from hugectr.estimator.jobs import in_one_folder
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Training
 from hugectr.serving.load import load
@@ -44,7 +45,7 @@ class Fitted(ABC):
 
     def _train(self, training: Training) -> History:
         kept = KeptFolder()
-        history = training.run(kept.path)
+        history = in_one_folder(f"{type(self).__name__}.fit", kept.path, training.run)
         self._loaded, self._kept = load(kept.path, device=self.device), kept
         return history
 
