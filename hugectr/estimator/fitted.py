@@ -14,7 +14,7 @@ import numpy.typing as npt
 from hugectr import checkpoints
 from hugectr.base import log
 from hugectr.base.errors import DataError
-from hugectr.base.replaced import refuse_other_folder, whole_folder
+from hugectr.base.replaced import read_settled, refuse_other_folder, whole_folder
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
 from hugectr.data.schema.encode_source import encode_in_batches, no_samples
@@ -187,6 +187,10 @@ class Fitted(ABC):
         DataError
             When it is none, damaged, or of a later version.
         """
+        return read_settled(Path(path), cls.DESCRIPTION, lambda: cls._load(path, device))
+
+    @classmethod
+    def _load(cls, path: str | os.PathLike[str], device: str) -> Self:
         file = Path(path) / cls.DESCRIPTION
         try:
             said = description.read(file)
