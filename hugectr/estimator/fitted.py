@@ -76,6 +76,11 @@ class Fitted(ABC):
         return self._loaded
 
     @property
+    def model_(self) -> PredictionModel:
+        """The model that predicts, as ``hugectr.load`` returns it."""
+        return self._model("model_")
+
+    @property
     def schema_(self) -> Schema:
         """What the columns are, and what was learnt of each."""
         return self._schema()
