@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 import hugectr
-from hugectr import models
+from hugectr import models, processes
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.callbacks.callback import Callback, Logs
 from hugectr.command.lists import LISTED
@@ -143,6 +143,8 @@ def run_train(args: argparse.Namespace) -> int:
     estimator.save(folder)
     seconds = time.perf_counter() - begin
     reported = not args.report or trained.report(args.report, args.file)
+    if processes.current().rank > 0:  # of a job one process says what all have done
+        return 0 if reported else 1
     history = estimator.history_
     best = {k: v for k, v in (history.best or {}).items() if k not in ("step", "epoch")}
     if isinstance(estimator, CTRRegressor):
