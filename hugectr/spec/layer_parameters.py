@@ -135,11 +135,15 @@ def _shape(name: str, value: Any) -> list[int]:
     return sizes
 
 
+#: Copies of an element that the core makes.
+_MOST_COPIES = 1_000_000
+
+
 def _copies(name: str, value: Any) -> int:
     factor = check_float(name, value, 1.0)
     if not factor.is_integer():
-        raise rejected(name, value, "a whole number of at least 1")
-    return int(factor)
+        raise rejected(name, value, f"a whole number from 1 to {_MOST_COPIES}")
+    return check_int(name, int(factor), 1, _MOST_COPIES)
 
 
 def _element_or_row(name: str, value: Any) -> int:
