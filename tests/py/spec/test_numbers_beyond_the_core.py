@@ -20,3 +20,17 @@ def test_workers_of_a_reader(workers):
     with pytest.raises(hugectr.InvalidArgument, match=r"num_workers: found .* from 1 to 65536"):
         hugectr.DataReaderParams(*reader, eval_source="", num_workers=workers)
     assert hugectr.DataReaderParams(*reader, eval_source="", num_workers=65_536).num_workers
+
+
+def test_layers_of_multi_cross():
+    ends = [["a"], ["b"]]
+    with pytest.raises(hugectr.InvalidArgument, match=r"num_layers: found 65, .* from 1 to 64"):
+        hugectr.DenseLayer(hugectr.Layer_t.MultiCross, *ends, num_layers=65)
+    assert hugectr.DenseLayer(hugectr.Layer_t.MultiCross, *ends, num_layers=64).parameters
+
+
+def test_ids_of_devices():
+    with pytest.raises(
+        hugectr.InvalidArgument, match=r"vvgpu\[0\]\[1\]: found 2147483648, allowed"
+    ):
+        hugectr.CreateSolver(vvgpu=[[0, 2**31]], batchsize=2, batchsize_eval=2)
