@@ -120,7 +120,7 @@ class Training:
 
     def run(self, folder: Path) -> History:
         """Train, and save the best weights as a native checkpoint in a folder."""
-        with _quiet(self.verbose == 0), self._converging():
+        with self._quiet(), self._converging():
             model = self._model()
             per_epoch = -(-self.data.samples // self.plan.batch_size)
             history = model.fit(
@@ -132,6 +132,10 @@ class Training:
             )
             model.save(folder)
         return history
+
+    def _quiet(self) -> contextlib.AbstractContextManager[None]:
+        """Without lines of progress, such as those of ``compile``, where nobody wants them."""
+        return contextlib.nullcontext() if self.verbose else log.only_warnings()
 
     @contextlib.contextmanager
     def _converging(self) -> Iterator[None]:
@@ -213,16 +217,3 @@ def _in_whole_batches(
             "early_stopping=False without one"
         )
     return (data if size * batches == data.samples else first_samples(data, size * batches)), size
-
-
-@contextlib.contextmanager
-def _quiet(wanted: bool) -> Iterator[None]:
-    """Without lines of progress, such as those of ``compile``."""
-    before = log.level()
-    if wanted:
-        log.set_level(max(before, log.WARNING))
-    try:
-        yield
-    finally:
-        if wanted:
-            log.set_level(before)
