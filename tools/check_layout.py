@@ -118,7 +118,8 @@ ALLOWED_IMPORTS: dict[str, set[str]] = {
     "inference": {"_core", "base", "processes", "data", "spec", "config", "serving", "model"},
     "models": {"base", "data", "spec", "model"},
     "estimator": {
-        "base", "interop", "data", "spec", "checkpoints", "callbacks", "serving", "model", "models",
+        "base", "interop", "processes", "data", "spec", "checkpoints", "callbacks", "serving",
+        "model", "models",
     },
     "export": {"base", "spec", "vectors"},
     "torch": {"_core", "base", "processes", "spec", "checkpoints"},

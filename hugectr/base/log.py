@@ -11,6 +11,7 @@ Its one handler writes v3's lines. A program that logs in a way of its own takes
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,15 +71,30 @@ def set_level(value: int) -> None:
     _core.set_log_level(value)
 
 
+_quiet_lock = threading.Lock()
+_quiet_parts = 0  # of the program, in any thread, that want warnings only
+_level_before = INFO  # what the last of them sets back
+
+
 @contextmanager
 def only_warnings() -> Iterator[None]:
-    """Nothing below a warning is written meanwhile; where less is, it stays so."""
-    before = level()
-    set_level(max(before, WARNING))
+    """Nothing below a warning is written meanwhile; where less is, it stays so.
+
+    Threads share the level: where several are in here it is set back when the last one leaves.
+    """
+    global _quiet_parts, _level_before
+    with _quiet_lock:
+        if not _quiet_parts:
+            _level_before = level()
+            set_level(max(_level_before, WARNING))
+        _quiet_parts += 1
     try:
         yield
     finally:
-        set_level(before)
+        with _quiet_lock:
+            _quiet_parts -= 1
+            if not _quiet_parts:
+                set_level(_level_before)
 
 
 def set_rank(rank: int) -> None:

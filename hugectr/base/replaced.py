@@ -3,19 +3,25 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.base.exchange import exchange
 
 #: What looking into somebody's file may end in.
 _NONE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _WAY_OUT = "give another path, or remove it"
+#: Times that a folder is read which is replaced while it is.
+TRIES = 10
+
+T = TypeVar("T")
 
 
 def refuse_other_file(where: str, path: Path, what: str, is_one: Callable[[Path], bool]) -> None:
@@ -105,9 +111,13 @@ def replace_folder(new: Path, folder: Path) -> None:
 
     At no moment is nothing there, where the system can exchange names; else only for two renames.
     """
-    if not folder.exists():
-        new.rename(folder)
-        return
+    try:
+        if not folder.exists():
+            new.rename(folder)
+            return
+    except OSError as error:  # somebody else was first, as in a job of which all processes write
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
     handle = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if exchange(handle, new.name, folder.name):
@@ -118,3 +128,45 @@ def replace_folder(new: Path, folder: Path) -> None:
     folder.rename(old)
     new.rename(folder)
     old.rename(new)
+
+
+def read_settled(folder: Path, file: str, read: Callable[[], T]) -> T:
+    """What is read of a folder that another process may replace meanwhile: all of it of one.
+
+    Parts of the old and of the new one would go together without a word, or be said to be damaged.
+
+    Parameters
+    ----------
+    folder : Path
+        What ``replace_folder`` replaces.
+    file : str
+        One that every such folder has, by which they are told apart.
+    read : callable
+
+    Raises
+    ------
+    DataError
+        When it is replaced again and again.
+    Exception
+        What ``read`` raises of a folder that stays.
+    """
+    for _ in range(TRIES):
+        before = _which(folder, file)
+        try:
+            found = read()
+        except (DataError, InvalidArgument, OSError):
+            if _which(folder, file) == before:
+                raise
+        else:
+            if _which(folder, file) == before:
+                return found
+    raise DataError(f"{folder} was replaced {TRIES} times while it was read; read a copy of it")
+
+
+def _which(folder: Path, file: str) -> tuple[int, ...]:
+    """What tells a folder from one that was there before; nothing where there is none."""
+    try:
+        of_folder, of_file = folder.stat(), (folder / file).stat()
+    except OSError:
+        return ()
+    return (of_folder.st_dev, of_folder.st_ino, of_file.st_ino, of_file.st_mtime_ns)

@@ -96,7 +96,7 @@ def _train(args: argparse.Namespace) -> int:
     # With --json standard output belongs to the result.
     with contextlib.redirect_stdout(sys.stderr if args.json else sys.stdout):
         result, reported = _train_config(path, args)
-    if args.json:
+    if args.json and processes.current().rank == 0:  # of a job one, whose output others read
         _print_json(result)
     return 0 if reported else 1
 
@@ -126,7 +126,7 @@ def _train_config(path: Path, args: argparse.Namespace) -> tuple[dict[str, Any],
     )
     seconds = time.perf_counter() - begin
     reported = not args.report or write_report(model, args.report)
-    if args.report and reported:
+    if args.report and reported and processes.current().rank == 0:
         print(f"report: {args.report}")
     if not args.json:
         return {}, reported
@@ -135,7 +135,7 @@ def _train_config(path: Path, args: argparse.Namespace) -> tuple[dict[str, Any],
         "seconds": seconds,
         "loss": model.get_current_loss(),
         "metrics": model.evaluate(),
-        "parameters": model.get_params_num(),
+        "parameters": model.get_params_num(of_job=True),
     }, reported
 
 

@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 import hugectr
-from hugectr import models
+from hugectr import models, processes
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.interruption import terminated_in_order
 from hugectr.callbacks.callback import Callback, Logs
@@ -145,6 +145,8 @@ def run_train(args: argparse.Namespace) -> int:
     estimator.save(folder)
     seconds = time.perf_counter() - begin
     reported = not args.report or trained.report(args.report, args.file)
+    if processes.current().rank > 0:  # of a job one process says what all have done
+        return 0 if reported else 1
     history = estimator.history_
     best = {k: v for k, v in (history.best or {}).items() if k not in ("step", "epoch")}
     if isinstance(estimator, CTRRegressor):
@@ -208,13 +210,14 @@ def run_predict(args: argparse.Namespace) -> int:
     """Predict a file, piece by piece."""
     if args.output and os.path.realpath(args.output) == os.path.realpath(args.data):
         raise rejected("hugectr predict: -o", args.output, "another file than the data")
-    model = hugectr.load(args.model, device=args.device)
+    estimator = _estimator(args)
+    # One copy in memory: what an estimator has loaded is the model.
+    model = hugectr.load(args.model, device=args.device) if estimator is None else estimator.model_
     if model.schema is None:
         raise InvalidArgument(
             f"{args.model}: the model was trained without a schema, which says what columns are; "
             "use hugectr.load(...).predict on arrays"
         )
-    estimator = _estimator(args)
     output = "logit" if args.logit else "probability"
     keep = _columns(args.keep)
     source = open_source(args.data)
@@ -274,12 +277,15 @@ def _table(columns: Mapping[str, npt.NDArray[np.floating]], kept: pa.Table | Non
 def _writer(path: str | None) -> Iterator[Any]:
     """What writes tables one after the other; a file is there when all of it is."""
     if path is None:
+        if sys.stdout is None:
+            raise InvalidArgument("hugectr predict: standard output is closed; give -o FILE")
         first = True
 
         def to_stdout(table: pa.Table) -> None:
             nonlocal first
             text = pa.BufferOutputStream()
-            pa.csv.write_csv(table, text, pa.csv.WriteOptions(include_header=first))
+            with _named_columns(table):
+                pa.csv.write_csv(table, text, pa.csv.WriteOptions(include_header=first))
             sys.stdout.write(text.getvalue().to_pybytes().decode())
             first = False
 
@@ -288,6 +294,9 @@ def _writer(path: str | None) -> Iterator[Any]:
     if not path.lower().endswith((".csv", ".parquet")):
         raise rejected("hugectr predict: -o", path, "a file called *.csv or *.parquet")
     check_writable("hugectr predict: -o", path)
+    target, path = path, os.path.realpath(path)  # of a link what it leads to
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise rejected("hugectr predict: -o", target, "a path where nothing is, or a file")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     partial = Path(f"{path}.{os.getpid()}.part")
     opened: Any = None
@@ -295,12 +304,14 @@ def _writer(path: str | None) -> Iterator[Any]:
     def to_file(table: pa.Table) -> None:
         nonlocal opened
         if opened is None:
-            opened = (
-                pa.csv.CSVWriter(str(partial), table.schema)
-                if path.lower().endswith(".csv")
-                else pq.ParquetWriter(str(partial), table.schema)
-            )
-        opened.write_table(table)
+            with _named_columns(table):
+                opened = (
+                    pa.csv.CSVWriter(str(partial), table.schema)
+                    if target.lower().endswith(".csv")
+                    else pq.ParquetWriter(str(partial), table.schema)
+                )
+        with _named_columns(table):
+            opened.write_table(table)
 
     try:
         yield to_file
@@ -308,6 +319,24 @@ def _writer(path: str | None) -> Iterator[Any]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _named_columns(table: pa.Table) -> Iterator[None]:
+    """Errors of values that CSV has nothing for (lists, bytes) name their column."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        for name in table.column_names:
+            try:
+                pa.csv.write_csv(table.select([name]), pa.BufferOutputStream())
+            except pa.ArrowException as of_column:
+                kind = table.schema.field(name).type
+                raise InvalidArgument(
+                    f"hugectr predict: --keep: column {name!r} has Arrow type {kind}, which is not "
+                    f"written as CSV ({of_column}); give -o FILE.parquet, or keep other columns"
+                ) from error
+        raise
 
 
 def run_evaluate(args: argparse.Namespace) -> int:

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from hugectr.base.errors import DataError
+from hugectr import checkpoints
+from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.checkpoints.manifest import check_sizes, read_manifest
 
 
 class KeptFolder:
@@ -18,7 +21,39 @@ class KeptFolder:
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="hugectr-"))
-        self._end = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self._end = weakref.finalize(self, _remove, self.path, os.getpid())
+
+    def checkpoint(self, where: str) -> Path:
+        """The checkpoint in it.
+
+        Others may clean temporary files while the model in memory goes on predicting.
+
+        Parameters
+        ----------
+        where : str
+            The call, for complaints.
+
+        Raises
+        ------
+        DataError
+            When it is not there any more, or not all of it.
+        """
+        try:
+            place = checkpoints.checkpoint_at(self.path, where)
+            check_sizes(place, read_manifest(place))
+        except (InvalidArgument, DataError) as error:
+            raise DataError(
+                f"{where}: the files of the fitted model are gone from {self.path} ({error}): are "
+                "temporary files cleaned there? Nothing was written, and predictions go on. Fit "
+                "again, or load what was saved before, with a folder that is left alone in TMPDIR"
+            ) from error
+        return place
+
+
+def _remove(folder: Path, owner: int) -> None:
+    """Remove a folder, but in the process that made it alone: a fork has the object too."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_kinds(folder: Path) -> None:
@@ -32,16 +67,6 @@ def check_kinds(folder: Path) -> None:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise DataError(f"{path} is neither a file nor a folder, which a checkpoint is made of")
-
-
-def copy(folder: Path, target: Path) -> None:
-    """Copy the files of a folder of our own."""
-    check_kinds(folder)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            copied = target / path.relative_to(folder)
-            copied.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copied)
 
 
 def to_bytes(folder: Path) -> dict[str, bytes]:

@@ -21,6 +21,7 @@ from hugectr.callbacks.callback import Callback
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.estimator.features import Features, check_columns, features_of, labels_of, weights_of
 from hugectr.estimator.fitted import Fitted
+from hugectr.estimator.jobs import in_whole_shares
 from hugectr.estimator.parameters import Parameters, seed_of
 from hugectr.estimator.schemas import check_schema, inferred, tell_unused
 from hugectr.estimator.training import Task, Training
@@ -303,7 +304,7 @@ class Estimator(Fitted, Parameters):
             if getattr(self, field) is not None:
                 sizes = replace(sizes, **{field: getattr(self, field)})
         stops = evaluated is not None and self.early_stopping
-        plan = training_sizes(rows, stops, histories)
+        plan = in_whole_shares(training_sizes(rows, stops, histories))
         if self.batch_size is not None:
             plan = replace(plan, batch_size=check_int(f"{where}: batch_size", self.batch_size, 1))
         if self.learning_rate is not None:

@@ -25,6 +25,9 @@ from hugectr.data.schema.values import is_text, one_array, rows_numbered, takeab
 from hugectr.estimator.parameters import warn_of_conversion
 from hugectr.interop import to_numpy
 
+#: The largest weight of a row: weights are float32.
+_MOST = float(np.finfo(np.float32).max)
+
 
 @dataclass(frozen=True)
 class Features:
@@ -338,6 +341,10 @@ def weights_of(where: str, weights: Any, rows: int) -> npt.NDArray[np.float32] |
         row = int(good.argmin())
         found = float(array[row])
         raise rejected(f"{where}: sample_weight, row {row}", found, "finite numbers from 0 on")
+    if array.size and array.max() > _MOST:
+        row = int(array.argmax())
+        allowed = f"numbers up to {_MOST:.3g}, the largest of float32: divide all of them"
+        raise rejected(f"{where}: sample_weight, row {row}", float(array[row]), allowed)
     if not (array > 0).any():
         raise InvalidArgument(f"{where}: sample_weight: every weight is zero, so no row counts")
     return array.astype(np.float32)

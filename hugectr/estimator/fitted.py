@@ -16,14 +16,14 @@ import numpy.typing as npt
 from hugectr import checkpoints
 from hugectr.base import log
 from hugectr.base.errors import DataError
-from hugectr.base.replaced import refuse_other_folder, whole_folder
+from hugectr.base.replaced import read_settled, refuse_other_folder, whole_folder
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
 from hugectr.data.schema.encode_source import encode_in_batches, no_samples
 from hugectr.estimator import description, kept_parameters
-from hugectr.estimator.archive import KeptFolder, check_kinds, copy, from_bytes, to_bytes
+from hugectr.estimator.archive import KeptFolder, check_kinds, from_bytes, to_bytes
 from hugectr.estimator.features import check_columns, source_of
-from hugectr.estimator.one_folder import of_one_folder
+from hugectr.estimator.jobs import in_one_folder
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.training import Training
 from hugectr.serving.load import load
@@ -47,7 +47,7 @@ class Fitted(ABC):
 
     def _train(self, training: Training) -> History:
         kept = KeptFolder()
-        history = training.run(kept.path)
+        history = in_one_folder(f"{type(self).__name__}.fit", kept.path, training.run)
         self._loaded, self._kept = load(kept.path, device=self.device), kept
         return history
 
@@ -87,6 +87,11 @@ class Fitted(ABC):
         if self._loaded is None:
             raise not_fitted(self, call)
         return self._loaded
+
+    @property
+    def model_(self) -> PredictionModel:
+        """The model that predicts, as ``hugectr.load`` returns it."""
+        return self._model("model_")
 
     @property
     def schema_(self) -> Schema:
@@ -148,14 +153,17 @@ class Fitted(ABC):
         ------
         InvalidArgument
             When the folder has something else in it.
+        DataError
+            When the temporary files of the fit are gone.
         OSError
             When it can not be written.
         """
         self._model("save")
         assert self._kept is not None
         folder = self._folder_for(path)
+        place = self._kept.checkpoint(f"{type(self).__name__}.save")
         with whole_folder(folder) as beside:
-            copy(self._kept.path, beside)
+            checkpoints.verified_copy(place, beside / place.name)
             description.write(beside / self.DESCRIPTION, self._described())
 
     def _folder_for(self, path: str | os.PathLike[str]) -> Path:
@@ -199,7 +207,7 @@ class Fitted(ABC):
         DataError
             When it is none, damaged, or of a later version; when it is replaced again and again.
         """
-        return of_one_folder(Path(path), lambda: cls._load(path, device))
+        return read_settled(Path(path), cls.DESCRIPTION, lambda: cls._load(path, device))
 
     @classmethod
     def _load(cls, path: str | os.PathLike[str], device: str) -> Self:
@@ -244,6 +252,7 @@ class Fitted(ABC):
     def __getstate__(self) -> dict[str, Any]:
         state = {n: v for n, v in self.__dict__.items() if n not in ("_kept", "_loaded")}
         if self._kept is not None:
+            self._kept.checkpoint(f"state of a {type(self).__name__}")
             state["_checkpoint"] = to_bytes(self._kept.path)
         return state
 

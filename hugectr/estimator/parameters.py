@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from hugectr.base.errors import InvalidArgument, did_you_mean
+from hugectr.estimator.jobs import common_seed
 
 
 class Parameters:
@@ -101,7 +102,8 @@ def warn_of_conversion(text: str) -> None:
 
 
 def seed_of(where: str, random_state: Any) -> int | None:
-    """A seed from an int, a NumPy generator or RandomState; None: another one each time.
+    """A seed from an int, a NumPy generator or RandomState; None: another one each time, which all
+    processes of a job have.
 
     Raises
     ------
@@ -109,7 +111,7 @@ def seed_of(where: str, random_state: Any) -> int | None:
         When it is none of these.
     """
     if random_state is None:
-        return None
+        return common_seed()
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return int(random_state)
     for draw in ("integers", "randint"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hugectr import models
+from hugectr import models, processes
 from hugectr.base import log
 from hugectr.base.errors import DataError, InvalidArgument, NonFiniteLoss
 from hugectr.callbacks.callback import Callback
@@ -120,7 +120,7 @@ class Training:
 
     def run(self, folder: Path) -> History:
         """Train, and save the best weights as a native checkpoint in a folder."""
-        with _quiet(self.verbose == 0), self._converging():
+        with self._quiet(), self._converging():
             model = self._model()
             per_epoch = -(-self.data.samples // self.plan.batch_size)
             history = model.fit(
@@ -132,6 +132,10 @@ class Training:
             )
             model.save(folder)
         return history
+
+    def _quiet(self) -> contextlib.AbstractContextManager[None]:
+        """Without lines of progress, such as those of ``compile``, where nobody wants them."""
+        return contextlib.nullcontext() if self.verbose else log.only_warnings()
 
     @contextlib.contextmanager
     def _converging(self) -> Iterator[None]:
@@ -161,7 +165,9 @@ class Training:
         return list(dict.fromkeys([*self.task.metrics, *more]))
 
     def _model(self) -> Model:
-        held_out, batch_eval = _in_whole_batches(self.held_out)
+        held_out, batch_eval = _in_whole_batches(
+            self.held_out, processes.current().size, self.where
+        )
         solver = CreateSolver(
             model_name=self.name,
             seed=self.seed,
@@ -189,27 +195,25 @@ class Training:
         return model
 
 
-def _in_whole_batches(data: MemoryDataset | None) -> tuple[MemoryDataset | None, int]:
+def _in_whole_batches(
+    data: MemoryDataset | None, shares: int, where: str
+) -> tuple[MemoryDataset | None, int]:
     """Samples for evaluation, and the size of its batches.
 
     Data that is read again and again goes on where it was: for each evaluation to see the same
-    samples they must be whole batches. Fewer samples than there are batches are left out for that.
+    samples they must be whole batches. Fewer samples than there are batches are left out for that,
+    and in a job of several processes, of which each takes its share of a batch, fewer than the
+    shares of all batches.
     """
+    most = _BATCH_EVAL // shares * shares
     if data is None:
-        return None, _BATCH_EVAL
-    batches = -(-data.samples // _BATCH_EVAL)
-    size = data.samples // batches
+        return None, most
+    batches = -(-data.samples // most)
+    size = data.samples // batches // shares * shares
+    if not size:
+        raise InvalidArgument(
+            f"{where}: {data.samples} rows to evaluate on are too few for the {shares} processes "
+            "of the job, of which each takes some: give an eval_set of more rows, or "
+            "early_stopping=False without one"
+        )
     return (data if size * batches == data.samples else first_samples(data, size * batches)), size
-
-
-@contextlib.contextmanager
-def _quiet(wanted: bool) -> Iterator[None]:
-    """Without lines of progress, such as those of ``compile``."""
-    before = log.level()
-    if wanted:
-        log.set_level(max(before, log.WARNING))
-    try:
-        yield
-    finally:
-        if wanted:
-            log.set_level(before)

@@ -72,6 +72,10 @@ def _at_least(minimum: int) -> Callable[[str, Any], int]:
     return lambda name, value: check_int(name, value, minimum)
 
 
+def _layers(name: str, value: Any) -> int:
+    return check_int(name, value, 1, _MOST_LAYERS)
+
+
 def _word(name: str, json_path: tuple[str, ...], words: type[Enum]) -> LayerParameter:
     """A parameter that is a member of an enum."""
     return LayerParameter(name, json_path, partial(check_enum, enum=words), words)
@@ -135,11 +139,17 @@ def _shape(name: str, value: Any) -> list[int]:
     return sizes
 
 
+#: Cross layers of one MultiCross that the core has room for; papers have up to a dozen.
+_MOST_LAYERS = 64
+#: Copies of an element that the core makes.
+_MOST_COPIES = 1_000_000
+
+
 def _copies(name: str, value: Any) -> int:
     factor = check_float(name, value, 1.0)
     if not factor.is_integer():
-        raise rejected(name, value, "a whole number of at least 1")
-    return int(factor)
+        raise rejected(name, value, f"a whole number from 1 to {_MOST_COPIES}")
+    return check_int(name, int(factor), 1, _MOST_COPIES)
 
 
 def _element_or_row(name: str, value: Any) -> int:
@@ -272,7 +282,7 @@ LAYER_PARAMETERS: dict[Layer_t, tuple[LayerParameter, ...]] = {
         LayerParameter("compute_config", (), check_compute_config),
     ),
     Layer_t.MultiCross: (
-        LayerParameter("num_layers", ("mc_param", "num_layers"), _at_least(1)),
+        LayerParameter("num_layers", ("mc_param", "num_layers"), _layers),
         LayerParameter("projection_dim", ("mc_param", "projection_dim"), _at_least(0)),
         *_inits(("mc_param",), "weight", "bias"),
     ),

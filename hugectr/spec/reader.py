@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from hugectr._core import ReaderSpec
     from hugectr.spec.input import Input
 
+#: Threads of a reader: each has room for a batch, so that more would end in memory, not in speed.
+_MOST_WORKERS = 65_536
+
 Source = str | MemoryDataset | TableDataset
 S = TypeVar("S", str, Source)
 
@@ -106,7 +109,8 @@ class DataReaderParams:
     data_source_params : DataSourceParams, optional
         Where the files are: Parquet data may be elsewhere than on this machine.
     num_workers : int
-        Threads that parse. Any number works with any number of files, and gives the same order.
+        Threads that parse, up to 65536. Any number works with any number of files, and gives the
+        same order.
     resident_batches : int
         Training batches to read once, keep in device memory and train on again and again; 0: read
         as training goes. Needs ``repeat_dataset``.
@@ -187,7 +191,8 @@ class DataReaderParams:
             checked(name, int(value) if whole else check_int(where + name, value, 0))
         check_bool(where + "float_label_dense", self.float_label_dense)
         check_bool(where + "replicated", self.replicated)
-        checked("num_workers", check_int(where + "num_workers", self.num_workers, 1))
+        workers = check_int(where + "num_workers", self.num_workers, 1, _MOST_WORKERS)
+        checked("num_workers", workers)
         checked("slot_size_array", check_ints(where + "slot_size_array", self.slot_size_array, 0))
         if not isinstance(self.async_param, AsyncParam):
             raise rejected(where + "async_param", self.async_param, "a hugectr.AsyncParam")

@@ -69,7 +69,7 @@ def check_vvgpu(name: str, value: Any) -> list[list[int]]:
     for i, row in enumerate(map(listed, value)):
         if not isinstance(row, list) or not row:
             raise rejected(f"{name}[{i}]", row, allowed)
-        ids = [check_int(f"{name}[{i}][{j}]", device, 0) for j, device in enumerate(row)]
+        ids = [check_int(f"{name}[{i}][{j}]", one, 0, 2**31 - 1) for j, one in enumerate(row)]
         if len(set(ids)) != len(ids):
             raise rejected(f"{name}[{i}]", row, "device ids that differ from each other")
         rows.append(ids)

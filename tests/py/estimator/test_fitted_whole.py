@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import hugectr
-from hugectr.estimator import fitted, one_folder
+from hugectr.base import replaced as replacing
+from hugectr.estimator import fitted
 
 CITY = np.arange(400) % 7
 FRAME = {"city": CITY.tolist()}
@@ -75,4 +76,4 @@ def test_a_folder_that_is_replaced_all_the_time_is_named(monkeypatch, two):
     monkeypatch.setattr(fitted, "check_kinds", replaced)
     with pytest.raises(hugectr.DataError, match="was replaced 10 times"):
         hugectr.CTRClassifier.load(path)
-    assert count == one_folder.TRIES
+    assert count == replacing.TRIES

@@ -67,3 +67,14 @@ def test_rows_that_all_weigh_nothing_are_refused(label: str) -> None:
     said = "evaluate: no row has a weight above 0, by sample_weight and the schema's"
     with pytest.raises(hugectr.InvalidArgument, match=said):
         model.evaluate({**FRAME, "w": np.zeros(ROWS)}, label)
+
+
+def test_a_weight_beyond_float32_is_named_by_its_row() -> None:
+    weight = np.ones(ROWS)
+    weight[3] = 1e39
+    model = CTRClassifier(**QUICK, schema=_schema("two"))
+    with pytest.raises(hugectr.InvalidArgument, match=r"fit: sample_weight, row 3: found 1e\+39"):
+        model.fit(FRAME, "two", weight)
+    model.fit(FRAME, "two")
+    with pytest.raises(hugectr.InvalidArgument, match="score: sample_weight, row 3"):
+        model.score(FRAME, "two", weight)
