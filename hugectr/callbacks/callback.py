@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hugectr.base.errors import rejected
+
 if TYPE_CHECKING:
     from hugectr.callbacks.history import History
     from hugectr.callbacks.learning_rate import Rates
@@ -123,3 +125,12 @@ class Callback:
         In a job of several processes it is enough that one of them says so.
         """
         self.fit.stop(reason)
+
+
+def callbacks_of(where: str, given: Any) -> list[Callback]:
+    """Callbacks, of which one may stand alone; an InvalidArgument where it is neither."""
+    if isinstance(given, Callback):
+        return [given]
+    if not hasattr(given, "__iter__"):
+        raise rejected(f"{where}: callbacks", given, "a hugectr.callbacks.Callback, or a list")
+    return list(given)

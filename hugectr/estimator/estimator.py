@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from hugectr.base import log
 from hugectr.base.arguments import check_bool, check_float, check_int, check_names
-from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.base.keywords import named_arguments
-from hugectr.callbacks.callback import Callback
+from hugectr.callbacks.callback import Callback, callbacks_of
 from hugectr.data.schema import EncodedData, Schema
 from hugectr.estimator.features import Features, check_columns, features_of, labels_of, weights_of
 from hugectr.estimator.fitted import Fitted
@@ -173,8 +173,8 @@ class Estimator(Fitted, Parameters):
         label = meaning.numbers(where, values)
         weight = product(weight, meaning.weights(where, label))
         rows = Labelled(features, name, label, weight, meaning).of_weight()
-        several = _callbacks(where, callbacks)
         with self._fitted_whole() as new:
+            several = callbacks_of(where, callbacks)
             new._fit(where, rows, self._task(where, rows), y, eval_set, several)
             new._keep_meaning(meaning)
         return self
@@ -359,15 +359,6 @@ class Estimator(Fitted, Parameters):
     def __sklearn_is_fitted__(self) -> bool:
         """Whether ``fit`` has been there."""
         return hasattr(self, "n_features_in_")
-
-
-def _callbacks(where: str, given: Any) -> list[Callback]:
-    """Callbacks, of which one may stand alone."""
-    if isinstance(given, Callback):
-        return [given]
-    if not hasattr(given, "__iter__"):
-        raise rejected(f"{where}: callbacks", given, "a hugectr.callbacks.Callback, or a list")
-    return list(given)
 
 
 @contextlib.contextmanager
