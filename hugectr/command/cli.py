@@ -210,6 +210,7 @@ def _data_criteo(args: argparse.Namespace) -> int:
         raise InvalidArgument(
             "hugectr data criteo: --min-count belongs to categories without --hash-size"
         )
+    check_writable("hugectr data criteo: --out", Path(args.out) / "train")
     made = convert(
         args.train,
         args.out,

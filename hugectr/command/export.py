@@ -10,6 +10,7 @@ from typing import Any
 from hugectr.base.errors import InvalidArgument
 from hugectr.base.interruption import terminated_in_order
 from hugectr.command.forms import Forms, check_form, keep_given
+from hugectr.command.outputs import check_writable
 
 _FORMS: Forms = {"tables": ("--onnx",)}
 _DEFAULTS = {"onnx": None, "tables": "auto", "torch": None, "table": None, "out": None}
@@ -30,6 +31,9 @@ def _export(args: argparse.Namespace) -> int:
             "hugectr export: say what to write: --onnx FILE, --torch FOLDER, or --table NAME --out "
             "PATH"
         )
+    for option in ("onnx", "torch", "out"):
+        if getattr(args, option):
+            check_writable(f"hugectr export: --{option}", getattr(args, option))
     model = hugectr.load(args.model)
     if args.onnx:
         print(to_onnx(model, Path(args.onnx), args.tables))

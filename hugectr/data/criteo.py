@@ -331,6 +331,9 @@ def _finish(
     for name in ("train", "eval"):
         if totals[name] == 0:
             sources[name] = ""
+            ending = {"raw": "bin", "norm": "txt"}.get(settings.format)
+            if ending:  # of an earlier conversion, with the keys of its training files
+                (folder / f"{name}.{ending}").unlink(missing_ok=True)
         elif settings.format == "raw":
             sources[name] = str(folder / f"{name}.bin")
         elif settings.format == "parquet":

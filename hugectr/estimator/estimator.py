@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -15,10 +13,11 @@ import numpy.typing as npt
 
 from hugectr.base import log
 from hugectr.base.arguments import check_bool, check_float, check_int, check_names
-from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.base.errors import InvalidArgument
 from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback, callbacks_of
 from hugectr.data.schema import EncodedData, Schema
+from hugectr.estimator.evaluated import of_eval_set, pair_of
 from hugectr.estimator.features import Features, check_columns, features_of, labels_of, weights_of
 from hugectr.estimator.fitted import Fitted
 from hugectr.estimator.jobs import in_whole_shares
@@ -33,6 +32,9 @@ from hugectr.spec.optimizer import check_field
 
 class Meaning(Protocol):
     """What labels mean to a loss."""
+
+    def as_text(self) -> bool:
+        """Whether labels of a format without types are text, whatever they look like."""
 
     def numbers(self, where: str, values: npt.NDArray[Any]) -> Floats:
         """Labels as the loss takes them, (rows,); an InvalidArgument where one can not be."""
@@ -216,7 +218,7 @@ class Estimator(Fitted, Parameters):
         evaluated = None
         if eval_set is not None:
             named = f"{where}: eval_set"
-            with _of_eval_set(named):
+            with of_eval_set(named):
                 evaluated = _eval_data(named, eval_set, y, rows, schema)
         elif not stays.all():
             named = f"{where}: the rows held out"
@@ -334,10 +336,12 @@ class Estimator(Fitted, Parameters):
             callbacks=callbacks,
         )
 
-    def _read(self, call: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], str, Features]:
+    def _read(
+        self, call: str, X: Any, y: Any, *, as_text: bool = False
+    ) -> tuple[npt.NDArray[Any], str, Features]:
         """Labels, what they are called, and the columns without them."""
         where = f"{type(self).__name__}.{call}"
-        return labels_of(where, y, features_of(where, X))
+        return labels_of(where, y, features_of(where, X), as_text=as_text)
 
     def _samples(
         self, where: str, features: Features, sample_weight: Any, label: Floats | None = None
@@ -361,31 +365,11 @@ class Estimator(Fitted, Parameters):
         return hasattr(self, "n_features_in_")
 
 
-@contextlib.contextmanager
-def _of_eval_set(where: str) -> Iterator[None]:
-    """Errors inside say that they are of the eval_set."""
-    try:
-        yield
-    except (DataError, InvalidArgument) as error:
-        if str(error).startswith(where):
-            raise
-        kind = DataError if isinstance(error, DataError) else InvalidArgument
-        raise kind(f"{where}: {error}") from error
-
-
 def _eval_data(where: str, eval_set: Any, y: Any, rows: Labelled, schema: Schema) -> EncodedData:
     """What early stopping evaluates on."""
-    if isinstance(eval_set, list) and len(eval_set) == 1:
-        eval_set = eval_set[0]
-    if isinstance(eval_set, tuple) and len(eval_set) == 2:
-        features, labels = eval_set
-    elif isinstance(y, str | Integral):
-        features, labels = eval_set, y
-    else:
-        raise InvalidArgument(
-            f"{where}: found {type(eval_set).__name__}, allowed: (X, y), or a list of one such pair"
-        )
-    values, _, columns = labels_of(where, labels, features_of(where, features))
+    features, labels = pair_of(where, eval_set, y)
+    found, as_text = features_of(where, features), rows.meaning.as_text()
+    values, _, columns = labels_of(where, labels, found, as_text=as_text)
     if rows.features.array and columns.array:
         check_columns(where, columns.table.column_names, rows.features.table.num_columns)
     numbers = rows.meaning.numbers(where, values)

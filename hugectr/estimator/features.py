@@ -202,7 +202,7 @@ def _takeable(table: pa.Table) -> pa.Table:
 
 
 def labels_of(
-    where: str, labels: Any, features: Features
+    where: str, labels: Any, features: Features, *, as_text: bool = False
 ) -> tuple[npt.NDArray[Any], str, Features]:
     """Labels by row, the name of their column, and the features without it.
 
@@ -214,6 +214,9 @@ def labels_of(
         The name of a column of the features, or one value a row. Frames of pandas may name it by a
         number. Labels that are called and are as a column of the features are that column.
     features : Features
+    as_text : bool
+        Whether a column of a format without types stays text, as the labels of ``fit`` were: all of
+        another file may look like numbers.
     """
     if labels is None:
         raise InvalidArgument(
@@ -225,7 +228,7 @@ def labels_of(
     if isinstance(labels, str):
         features.source.check([labels])
         column = one_array(features.table.column(labels))
-        if features.untyped and is_text(column.type):
+        if features.untyped and is_text(column.type) and not as_text:
             column = typed(column)
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.float64())

@@ -62,6 +62,11 @@ def _no_class(labels: npt.NDArray[Any]) -> Any:
     return next((one for one in labels.tolist() if not isinstance(one, kinds)), None)
 
 
+def are_text(classes: npt.NDArray[Any]) -> bool:
+    """Whether classes are text."""
+    return all(isinstance(one, str) for one in classes.tolist())
+
+
 def codes_of(
     where: str, labels: npt.NDArray[Any], classes: npt.NDArray[Any]
 ) -> npt.NDArray[np.float32]:
@@ -147,6 +152,10 @@ class Classes:
 
     values: npt.NDArray[Any]
     class_weight: Any = None
+
+    def as_text(self) -> bool:
+        """Whether the classes are text."""
+        return are_text(self.values)
 
     def numbers(self, where: str, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Numbers of classes."""

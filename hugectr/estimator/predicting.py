@@ -12,7 +12,7 @@ from hugectr.base import log
 from hugectr.data.schema import EncodedData
 from hugectr.estimator.estimator import Estimator
 from hugectr.estimator.features import Features, check_columns, weights_of
-from hugectr.estimator.labels import codes_of
+from hugectr.estimator.labels import are_text, codes_of
 from hugectr.estimator.parameters import not_fitted
 from hugectr.estimator.weights import Floats
 from hugectr.serving.prediction_model import PredictionModel, measured
@@ -119,8 +119,8 @@ class Predicting(Estimator):
         return self._outputs(call, X, "logit", 1 if count == 2 else count)
 
     def _labelled(self, call: str, X: Any, y: Any) -> tuple[npt.NDArray[Any], Features]:
-        self._classes(call)
-        values, _, features = self._read(call, X, y)
+        as_text = are_text(self._classes(call))
+        values, _, features = self._read(call, X, y, as_text=as_text)
         if features.array:
             where = f"CTRClassifier.{call}"
             check_columns(where, features.table.column_names, self.n_features_in_)

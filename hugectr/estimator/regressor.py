@@ -65,6 +65,10 @@ class Numbers:
             scale = float(np.spacing(max(abs(mean), 1.0)))
         return cls(mean, scale if np.isfinite(scale) else 1.0)
 
+    def as_text(self) -> bool:
+        """Never: they are numbers."""
+        return False
+
     def numbers(self, where: str, values: npt.NDArray[Any]) -> Floats:
         """As the loss takes them."""
         return np.asarray((_numbers(where, values) - self.mean) / self.scale, np.float32)

@@ -147,5 +147,25 @@ sys.exit(cli.main())
 """
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("data criteo nowhere.tsv --out FILE", "hugectr data criteo: --out"),
+        ("export nowhere --onnx FILE/a.onnx", "hugectr export: --onnx"),
+        ("export nowhere --torch FILE/a", "hugectr export: --torch"),
+        ("export nowhere --table t --out FILE/a.parquet", "hugectr export: --out"),
+    ],
+)
+def test_a_file_on_the_way_is_told_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, option: str
+) -> None:
+    (tmp_path / "file").write_text("somebody's")
+    assert main(command.replace("FILE", str(tmp_path / "file")).split()) == 2
+    said = capsys.readouterr().err
+    assert f"{option}: '{tmp_path}/file/" in said
+    assert "can not be written: Not a directory" in said
+    assert os.listdir(tmp_path) == ["file"]
+
+
 def test_help_runs() -> None:
     assert hctr("train", "--help").returncode == 0

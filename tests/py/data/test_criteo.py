@@ -235,3 +235,13 @@ def test_command(files, tmp_path, capsys):
     assert (out / "train.bin").stat().st_size == 1001 * 160
     assert main(["data", "criteo", "nowhere", "--out", str(out)]) == 1
     assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("format", "name"), [("raw", "bin"), ("norm", "txt"), ("parquet", "")])
+def test_an_evaluation_set_of_other_keys_does_not_stay(files, tmp_path, format, name):
+    made = convert(files[:1], tmp_path, evaluation=files[2:], format=format, processes=1)
+    assert made.eval_rows == 200
+    again = convert(files[1:2], tmp_path, format=format, processes=1)
+    assert again.eval_source == ""
+    left = [tmp_path / f"eval.{name}"] if name else (tmp_path / "eval").glob("*.parquet")
+    assert not [path for path in left if path.exists()]
