@@ -88,13 +88,17 @@ class LossLayer final : public Layer {
     }
   }
 
-  /// Labels before logits have the right shapes, and would train nothing without a word.
+  /// Labels before logits have the right shapes, and would train nothing without a word. Nor does
+  /// a loss have a gradient of labels: what weights make would be learned by halves.
   void check_order(const LayerBuilder& builder) const {
     const auto& bottoms = spec().bottoms;
     HCTR_CHECK(builder.needs_gradient(bottoms[0]) || !builder.needs_gradient(bottoms[1]),
                spec().type, " layer \"", name(), "\": bottom \"", bottoms[1],
                "\" is what weights make of a sample, \"", bottoms[0],
                "\" is not: the bottoms are logits, then labels");
+    HCTR_CHECK(!builder.needs_gradient(bottoms[1]), spec().type, " layer \"", name(),
+               "\": the labels \"", bottoms[1],
+               "\" must come from the data, nothing may be learned through them");
   }
 
   std::vector<double> target_weights() const {

@@ -26,7 +26,7 @@ class ScaleLayer final : public Layer {
                ", must be 0 (elements) or 1 (rows)");
     const double factor = spec().attributes.get_double("factor", 1.0);
     HCTR_CHECK(factor >= 1.0 && factor == std::floor(factor) && factor <= 1e6, "Scale layer \"",
-               name(), "\": factor is ", factor, ", must be a whole number of at least 1");
+               name(), "\": factor is ", factor, ", must be a whole number from 1 to 1000000");
     const std::size_t b = x.shape[0], n = x.shape[1], f = static_cast<std::size_t>(factor);
     // A dimension of 1 is put where the copies go, and grows to f.
     grows_ = axis == 0 ? 2 : 1;

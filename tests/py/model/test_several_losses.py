@@ -382,6 +382,21 @@ def test_labels_before_logits_are_refused(rng):
         model_of(data, inputs_of(1, "label"), swapped, batch=8)
 
 
+@pytest.mark.parametrize("bottoms", [["y", "y"], ["y", "y", "label"], ["y", "z"]])
+def test_labels_that_are_learned_are_refused(rng, bottoms):
+    """A loss has no gradient of them."""
+
+    def learned(add):
+        add(T.InnerProduct, ["dense"], ["y"], num_output=1)
+        if "z" in bottoms:
+            add(T.InnerProduct, ["dense"], ["z"], num_output=1)
+        add(T.MSELoss, bottoms, ["loss"])
+
+    data = from_arrays(rng.random(8), rng.random((8, DENSE)), {})
+    with pytest.raises(hugectr.InvalidArgument, match=r"the labels .* must come from the data"):
+        model_of(data, inputs_of(1, "label"), learned, batch=8)
+
+
 @pytest.mark.parametrize(
     ("metric", "said"), [("LogLoss", "the probability of a label"), ("GAUC", "group_name")]
 )
