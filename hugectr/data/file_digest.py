@@ -57,8 +57,12 @@ def _ends_of(form: str, source: str) -> Iterator[tuple[int, bytes, bytes]]:
             yield _ends_there(filesystem, path)
         return
     for path in [source] if form == "Raw" else read_file_list(source):
-        with open_regular(path) as file:
-            yield _ends(path, file)
+        yield _ends_here(path)
+
+
+def _ends_here(path: str) -> tuple[int, bytes, bytes]:
+    with open_regular(path) as file:
+        return _ends(path, file)
 
 
 def _ends_there(filesystem: pafs.FileSystem, path: str) -> tuple[int, bytes, bytes]:
