@@ -5,6 +5,7 @@
 
 from cython cimport no_gc_clear
 from cpython.buffer cimport PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer
+from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport PyObject, Py_XINCREF
 from cython.operator cimport dereference as deref, preincrement
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t

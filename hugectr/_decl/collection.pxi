@@ -119,7 +119,7 @@ cdef class TableCollection:
 
     def update(self, uint64_t token, gradients, rates, uintptr_t stream=0):
         cdef vector[CppTensorRef] all_gradients = self._refs(gradients)
-        cdef vector[float] all_rates = _floats(rates)
+        cdef vector[float] all_rates = rates
         with nogil:
             self._it.update(token, all_gradients, all_rates, stream)
 
@@ -132,7 +132,7 @@ cdef class TableCollection:
             self._it.squares(ref, stream)
 
     def step(self, rates, unscale=None, uintptr_t stream=0):
-        cdef vector[float] all_rates = _floats(rates)
+        cdef vector[float] all_rates = rates
         cdef CppTensorRef ref = self._ref(unscale)
         with nogil:
             self._it.step(all_rates, ref, stream)

@@ -12,7 +12,7 @@ cdef class Turn:
     cdef str _what
     cdef int _process
     cdef uint64_t _generation
-    cdef object _owner  # the thread that has the turn, and how often
+    cdef unsigned long _owner  # the thread that has the turn (0: none), and how often
     cdef size_t _depth
     cdef object _waiting  # (gate, thread) of those that wait, in the order of their coming
 
@@ -20,7 +20,7 @@ cdef class Turn:
         self._what = what
         self._process = os.getpid()
         self._generation = fork_generation()
-        self._owner = None
+        self._owner = 0
         self._depth = 0
         self._waiting = collections.deque()
 
@@ -35,17 +35,25 @@ cdef class Turn:
                 f"Make a new {self._what} in this process, or start processes that import anew: "
                 "multiprocessing.get_context('spawn')")
 
-    def take(self, double seconds=-1.0):
-        """The turn, within so many seconds (negative: however long); whether it was had."""
-        # Under the GIL all of this is one step but the wait for the gate.
-        self.check()
-        me = _thread.get_ident()
+    cdef bint _take_at_once(self) except -1:
+        """The turn, if nobody else has it; whether it was had."""
+        if self._generation != fork_generation():
+            self.check()
+        cdef unsigned long me = PyThread_get_thread_ident()
         if self._owner == me:
             self._depth += 1
             return True
-        if self._owner is None:
-            self._owner, self._depth = me, 1
+        if self._owner != 0:
+            return False
+        self._owner, self._depth = me, 1
+        return True
+
+    def take(self, double seconds=-1.0):
+        """The turn, within so many seconds (negative: however long); whether it was had."""
+        # Under the GIL all of this is one step but the wait for the gate.
+        if self._take_at_once():
             return True
+        me = PyThread_get_thread_ident()
         gate = _thread.allocate_lock()
         gate.acquire()
         entry = (gate, me)
@@ -74,7 +82,7 @@ cdef class Turn:
             self._depth = 1
             gate.release()
         else:
-            self._owner = None
+            self._owner = 0
 
     def __enter__(self):
         self.take()
@@ -117,7 +125,8 @@ def _in_turn(method):
             raise InvalidArgument(
                 f"this {type(self).__name__} was not made whole: its __init__ did not run")
         # Compiled code: nothing between these two looks for an interrupt, as Python's own would.
-        turn.take()
+        if not (type(turn) is Turn and (<Turn>turn)._take_at_once()):
+            turn.take()
         try:
             return method(self, *args, **kwargs)
         except MemoryError as error:

@@ -111,7 +111,8 @@ class Collection(Freezable):
         self._counts = [len(table.feature_names) for table in self.configs]
         self._dims = [table.embedding_dim for table in self.configs]
         self._engine.features = self._counts
-        self._orders: dict[tuple[str, ...], list[int]] = {}  # see _order()
+        #: The features of the last batch, and what _order() has said of them.
+        self._last_order: tuple[list[str] | None, list[int]] = (None, [])
         self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
         self._trainable = self._engine.trainable
         self._anchor = anchor_on(self.device)
@@ -239,10 +240,10 @@ class Collection(Freezable):
         """The place of each feature of the collection among those of a batch."""
         if torch.compiler.is_compiling():
             return self._places(found)
-        key = tuple(found)
-        order = self._orders.get(key)
-        if order is None:
-            order = self._orders[key] = self._places(found)
+        features, order = self._last_order
+        if features != found:
+            order = self._places(found)
+            self._last_order = list(found), order
         return order
 
     def _places(self, found: list[str]) -> list[int]:
@@ -290,12 +291,14 @@ class Collection(Freezable):
         """Vectors of each table, one feature after the other; ``beside``: all side by side."""
         batch, pooled = planned.batch, planned.pooled
         samples = batch.batch
-        sizes, dims = [count * samples for count in self._counts], self._dims
-        if beside:
-            sizes, dims = [samples], [self._width]
+        dims = self._dims
         if not pooled:
             splits = dict(zip(batch.features, batch.counted(), strict=True))
             sizes = [sum(splits[name] for name in table.feature_names) for table in self.configs]
+        elif beside:
+            sizes, dims = [samples], [self._width]
+        else:
+            sizes = [count * samples for count in self._counts]
         if not (self.training and torch.is_grad_enabled() and any(self._trainable)):
             of_torch = not eager.is_eager(batch.values)
             look_up: Any = operators.look_up if of_torch else operators.look_up_batch

@@ -154,10 +154,9 @@ class Engine:
     def _release(self, token: int) -> None:
         """Ends a batch, if it is not over."""
         try:
-            if self.core.is_alive(token):
-                self.core.release(token)  # waits where it is begun, for what it reads goes
+            self.core.release(token)  # waits where it is begun, for what it reads goes
         except InvalidArgument:
-            if self.core.is_alive(token):  # else another thread came first
+            if self.core.is_alive(token):  # else it had ended, or another thread came first
                 raise
         self._alive.pop(token, None)
         self._streams.pop(token, None)

@@ -61,9 +61,7 @@ def _of_tables(
     if batch == 0:  # of one who has no samples left, while others have
         _check_no_keys(values)
         return ListedKeys([(values[:0], values.new_zeros(1, dtype=torch.int32)) for _ in features])
-    starts = [0]
-    for split in splits:
-        starts.append(starts[-1] + split)
+    starts = [0, *itertools.accumulate(splits)]
     if not splits:
         starts = offsets[::batch].tolist()  # on a GPU the host waits for it
         _check_ascending(starts)
@@ -177,7 +175,7 @@ def _outputs(
 
 def _beside(own: Engine, outputs: list[torch.Tensor]) -> SideBySide | None:
     """Vectors of all tables in one tensor, where that was asked for; else there is one a table."""
-    if [each.shape[1] for each in outputs] == own.dims:
+    if len(outputs) == len(own.dims) and [each.shape[1] for each in outputs] == own.dims:
         return None
     return SideBySide(outputs[0], own.dims, own.features)
 

@@ -343,6 +343,8 @@ class CollectionOptimizer(torch.optim.Optimizer):
         rates = [0.0] * len(self.rows)
         for group in self.param_groups:
             rate = _rate_of(group)
+            if len(group["params"]) == len(rates):
+                return [rate] * len(rates)
             for row in group["params"]:
                 rates[row._table] = rate
         return rates

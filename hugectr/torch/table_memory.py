@@ -220,6 +220,7 @@ class SideBySide:
     def __init__(self, whole: torch.Tensor, dims: list[int], features: list[int]) -> None:
         self._whole, self._dims, self._features = whole, dims, features
         self._rooms: list[torch.Tensor] = []
+        self._one_each = features.count(1) == len(features)
 
     def _columns(self) -> list[torch.Tensor]:
         widths = [k * d for k, d in zip(self._features, self._dims, strict=True)]
@@ -227,7 +228,7 @@ class SideBySide:
 
     def room(self) -> TableVectors:
         """Where the core writes the vectors of each table, (m, d); ``finish`` follows."""
-        if all(k == 1 for k in self._features):
+        if self._one_each:
             return VectorsInOne(self._whole, self._dims)
         samples = self._whole.shape[0]
         self._rooms = [
@@ -249,7 +250,7 @@ class SideBySide:
 
     def tables(self) -> TableVectors:
         """The vectors of each table as the core reads them, (m, d)."""
-        if all(k == 1 for k in self._features):
+        if self._one_each:
             return VectorsInOne(self._whole, self._dims)
         samples = self._whole.shape[0]
         return ListedVectors(

@@ -14,12 +14,11 @@ void copy_blocks_kernel(const OpContext& context, const CopyBlocks& op) {
   const std::size_t width = size_of(op.in.dtype);
   const auto* const in = static_cast<const char*>(op.in.data);
   auto* const out = static_cast<char*>(op.out.data);
-  parallel_for(*context.pool, op.sizes.size(), 1, [&](std::size_t begin, std::size_t end) {
+  parallel_for(*context.pool, op.block_count(), 1, [&](std::size_t begin, std::size_t end) {
     for (std::size_t b = begin; b < end; ++b) {
-      const auto size = static_cast<std::size_t>(op.sizes[b]) * width;
-      if (size == 0) continue;
-      std::memcpy(out + static_cast<std::size_t>(op.to[b]) * width,
-                  in + static_cast<std::size_t>(op.from[b]) * width, size);
+      const CopyBlocks::Block block = op.block(b);
+      if (block.size == 0) continue;
+      std::memcpy(out + block.to * width, in + block.from * width, block.size * width);
     }
   });
 }
@@ -35,6 +34,8 @@ void CopyBlocks::check() const {
              to_string(out.dtype));
   HCTR_CHECK(from.size() == sizes.size() && to.size() == sizes.size(), kName, ": ", from.size(),
              " from, ", to.size(), " to and ", sizes.size(), " sizes: must be one of each a block");
+  HCTR_CHECK(!whole || (sizes.empty() && in.size() <= out.size()), kName, ": ", in.size(),
+             " elements go to ", out.size(), ", and are one block: there is room, and no list");
   const auto within = [](std::int64_t begin, std::int64_t size, const TensorRef& ref) {
     return begin >= 0 && size >= 0 &&
            static_cast<std::size_t>(begin) + static_cast<std::size_t>(size) <= ref.size();

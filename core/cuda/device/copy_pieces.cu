@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "core/cuda/device/copy_pieces.hpp"
 #include "core/cuda/device/launch.cuh"
@@ -11,9 +12,11 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::size_t kWordsPerThread = 4;
 constexpr std::size_t kMost = 128;  // the parameters of a launch are 4 KB at most
+constexpr std::size_t kFew = 32;    // which take the host less time to hand over
 
+template <std::size_t kCount>
 struct Pieces {
-  CopiedBytes all[kMost];
+  CopiedBytes all[kCount];
 };
 
 /// Bytes of the widest word that both ends and the size allow.
@@ -36,7 +39,8 @@ __device__ void copy_words(const CopiedBytes& piece) {
 }
 
 // Reads and writes each byte once.
-__global__ void copy_pieces_kernel(const __grid_constant__ Pieces pieces) {
+template <std::size_t kCount>
+__global__ void copy_pieces_kernel(const __grid_constant__ Pieces<kCount> pieces) {
   const CopiedBytes& piece = pieces.all[blockIdx.y];
   switch (word_of(piece)) {
     case 16:
@@ -50,21 +54,27 @@ __global__ void copy_pieces_kernel(const __grid_constant__ Pieces pieces) {
   }
 }
 
+template <std::size_t kCount>
+void copy_some(const OpContext& context, const char* name, std::span<const CopiedBytes> pieces) {
+  Pieces<kCount> some;
+  unsigned blocks = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    some.all[i] = pieces[i];
+    const std::size_t words = some.all[i].bytes / word_of(some.all[i]);
+    blocks = std::max(blocks, grid_for(words, kThreads * kWordsPerThread));
+  }
+  launch(context, name, dim3(blocks, static_cast<unsigned>(pieces.size())), dim3(kThreads), 0,
+         &copy_pieces_kernel<kCount>, some);
+}
+
 }  // namespace
 
 void copy_pieces(const OpContext& context, const char* name,
                  const std::vector<CopiedBytes>& pieces) {
   for (std::size_t at = 0; at < pieces.size(); at += kMost) {
-    const std::size_t count = std::min(kMost, pieces.size() - at);
-    Pieces some;
-    unsigned blocks = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      some.all[i] = pieces[at + i];
-      const std::size_t words = some.all[i].bytes / word_of(some.all[i]);
-      blocks = std::max(blocks, grid_for(words, kThreads * kWordsPerThread));
-    }
-    launch(context, name, dim3(blocks, static_cast<unsigned>(count)), dim3(kThreads), 0,
-           &copy_pieces_kernel, some);
+    const auto some = std::span(pieces).subspan(at, std::min(kMost, pieces.size() - at));
+    some.size() <= kFew ? copy_some<kFew>(context, name, some)
+                        : copy_some<kMost>(context, name, some);
   }
 }
 

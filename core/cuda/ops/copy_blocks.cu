@@ -11,13 +11,12 @@ namespace {
 
 void append(std::vector<CopiedBytes>& pieces, const CopyBlocks& op) {
   const std::size_t width = size_of(op.in.dtype);
-  for (std::size_t b = 0; b < op.sizes.size(); ++b) {
-    if (op.sizes[b] == 0) continue;
-    pieces.push_back(
-        {static_cast<const unsigned char*>(op.in.data) +
-             static_cast<std::size_t>(op.from[b]) * width,
-         static_cast<unsigned char*>(op.out.data) + static_cast<std::size_t>(op.to[b]) * width,
-         static_cast<std::size_t>(op.sizes[b]) * width});
+  for (std::size_t b = 0; b < op.block_count(); ++b) {
+    const CopyBlocks::Block block = op.block(b);
+    if (block.size == 0) continue;
+    pieces.push_back({static_cast<const unsigned char*>(op.in.data) + block.from * width,
+                      static_cast<unsigned char*>(op.out.data) + block.to * width,
+                      block.size * width});
   }
 }
 
@@ -29,6 +28,7 @@ void copy_blocks(const OpContext& context, const CopyBlocks& op) {
 
 void copy_several(const OpContext& context, const Several<CopyBlocks>& several) {
   std::vector<CopiedBytes> pieces;
+  pieces.reserve(several.ops.size());
   for (const CopyBlocks& op : several.ops) append(pieces, op);
   copy_pieces(context, CopyBlocks::kSeveralName, pieces);
 }

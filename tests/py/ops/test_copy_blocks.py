@@ -39,3 +39,22 @@ def test_blocks_beyond_the_end_are_refused():
                 {"in": data, "out": out},
                 {"from": [begin], "to": [to], "sizes": [size]},
             )
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 5000])
+def test_a_whole_array_goes_to_the_start(rng, size):
+    data, out = rng.standard_normal(size), np.full(size + 2, 7.0)
+    _core.run_op("copy_blocks", {"in": data, "out": out}, {"whole": True})
+    np.testing.assert_array_equal(out, [*data, 7.0, 7.0])
+
+
+def test_a_whole_array_has_room_and_no_lists():
+    data, out = np.zeros(4, np.float32), np.zeros(3, np.float32)
+    with pytest.raises(hugectr.InvalidArgument, match="4 elements go to 3"):
+        _core.run_op("copy_blocks", {"in": data, "out": out}, {"whole": True})
+    with pytest.raises(hugectr.InvalidArgument, match="no list"):
+        _core.run_op(
+            "copy_blocks",
+            {"in": out, "out": data},
+            {"whole": True, "from": [0], "to": [0], "sizes": [1]},
+        )

@@ -8,6 +8,7 @@
 
 #include "core/cpp/base/log.hpp"
 #include "core/cpp/device/several.hpp"
+#include "core/cpp/embedding/collection/array_part.hpp"
 #include "core/cpp/embedding/collection/caller_order.hpp"
 #include "core/cpp/ops/copy_blocks.hpp"
 #include "core/cpp/optimizers/optimizers.hpp"
@@ -270,11 +271,9 @@ void TableCollection::count_rows(Batch& own) {
   std::vector<CopyBlocks> counts;  // the device writes staging memory as its own
   counts.reserve(tables.size());
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    counts.push_back({.in = tables[t].count,
+    counts.push_back({.in = array_part(tables[t].count, 0, {1}),
                       .out = make_ref(own.row_counts.get_ptr() + t, {1}, device()),
-                      .from = {0},
-                      .to = {0},
-                      .sizes = {1}});
+                      .whole = true});
   }
   run_several(gpu_.plan_context(), std::move(counts));
   gpu_.plan_stream().record(*own.counted);

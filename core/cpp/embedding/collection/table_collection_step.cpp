@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/cpp/device/several.hpp"
+#include "core/cpp/embedding/collection/array_part.hpp"
 #include "core/cpp/embedding/collection/caller_order.hpp"
 #include "core/cpp/embedding/collection/table_collection.hpp"
 #include "core/cpp/ops/copy_blocks.hpp"
@@ -38,11 +39,8 @@ void TableCollection::accumulate(Token token, std::span<const TensorRef> gradien
         continue;
       }
       const RowGradients::Room room = gradients_.append(t, rows);
-      distinct.push_back({.in = tables[t].distinct,
-                          .out = room.rows,
-                          .from = {0},
-                          .to = {0},
-                          .sizes = {static_cast<std::int64_t>(rows)}});
+      distinct.push_back(
+          {.in = array_part(tables[t].distinct, 0, {rows}), .out = room.rows, .whole = true});
       sums[t] = room.sums;
     }
     run_several(gpu_.compute_context(), std::move(distinct));

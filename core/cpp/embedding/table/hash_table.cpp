@@ -124,11 +124,7 @@ void HashTable::read_outcome(const OpContext& context) {
 CopyBlocks HashTable::outcome_to_host() const {
   TensorRef to = host_outcome_.ref();
   to.device = outcome_.ref().device;
-  return {.in = outcome_.ref(),
-          .out = to,
-          .from = {0},
-          .to = {0},
-          .sizes = {static_cast<std::int64_t>(kOutcomeSize)}};
+  return {.in = outcome_.ref(), .out = to, .whole = true};
 }
 
 HashTable::Result HashTable::outcome_on_host() const {
