@@ -97,16 +97,17 @@ class EmbeddingBagCollection(Collection):
         """Rows of all keys, then their weighted sums: so weights get their gradient by autograd."""
         batch = planned.batch
         assert batch.weights is not None  # see _formed()
-        weights = batch.weights.to(self.dtype)
         rows = self._jagged(planned)
+        # Not narrow(): a compiler then can not know that there are as many as there are rows.
+        weights = batch.weights.to(self.dtype).split(batch.counted())
         result = {}
-        for name, _, start, count in self._keys_of(batch):
+        for name, _, _, count in self._keys_of(batch):
             result[name] = functional.embedding_bag(
                 torch.arange(count, device=batch.values.device),
                 rows[name].values(),
                 rows[name].offsets().to(torch.int64),
                 mode="sum",
-                per_sample_weights=weights.narrow(0, start, count),
+                per_sample_weights=weights[batch.features.index(name)],
                 include_last_offset=True,
             )
         return result
