@@ -100,7 +100,7 @@ class Engine:
         self.number = next(_numbers)
         #: What is to be done after each backward.
         self.after_backward: Callable[[], None] | None = None
-        #: Of its optimizers: the gradients that wait for a step (``optimizer._Waiting``).
+        #: Of its optimizers: the gradients that wait for a step (``row_gradient.Waiting``).
         self.waiting: Any = None
         self._warned = False
         #: Where backward updates (``fused``): the rate of each table.

@@ -119,6 +119,27 @@ def test_rows_are_not_for_optimizers_of_torch(kind, bag, device):
         all_of_them.step()
 
 
+def test_rows_are_not_for_lbfgs(bag, device):
+    """It would search along a norm that it takes for a gradient."""
+    rows = bag.optimizer(lr=0.1)
+    head = torch.nn.Linear(4, 1, device=device)
+
+    def closure():
+        loss = head(bag(torch.tensor([[1, 2]], device=device))).sum()
+        loss.backward()
+        return loss
+
+    with pytest.raises(hugectr.InvalidArgument, match="dense part alone"):
+        torch.optim.LBFGS([*head.parameters(), *rows.rows]).step(closure)
+
+
+@pytest.mark.parametrize("name", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_hooks_that_nobody_would_call_are_refused(name, bag):
+    (row,) = bag.optimizer(lr=0.1).rows
+    with pytest.raises(hugectr.InvalidArgument, match="fused=True .* register_step_pre_hook"):
+        getattr(row, name)(print)
+
+
 def test_rates_of_another_optimizer_are_refused(bag, device):
     two = [ht.TableConfig("a", 4), ht.TableConfig("b", 4)]
     rows = ht.EmbeddingBagCollection(two, device=device).optimizer(lr=0.1)
