@@ -113,7 +113,6 @@ class Collection(Freezable):
         self._engine.features = self._counts
         self._orders: dict[tuple[str, ...], list[int]] = {}  # see _order()
         self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
-        self._trainable = self._engine.trainable
         self._anchor = anchor_on(self.device)
         self._optimizer: CollectionOptimizer | None = None
         self._checkpoints = Checkpoints(self._engine, self.opt_params.to_spec())
@@ -296,7 +295,7 @@ class Collection(Freezable):
         if not pooled:
             splits = dict(zip(batch.features, batch.counted(), strict=True))
             sizes = [sum(splits[name] for name in table.feature_names) for table in self.configs]
-        if not (self.training and torch.is_grad_enabled() and any(self._trainable)):
+        if not (self.training and torch.is_grad_enabled() and any(self._engine.trainable)):
             of_torch = not eager.is_eager(batch.values)
             look_up: Any = operators.look_up if of_torch else operators.look_up_batch
             return look_up(*self._arguments(batch, pooled), sizes, dims, self.dtype)

@@ -94,7 +94,8 @@ class Engine:
         self.dims = [table["embedding_vec_size"] for table in tables]
         #: Features of each table, where they are pooled.
         self.features = [1] * len(tables)
-        #: Of each table whether its rows are trained, as the collection has told the core.
+        #: Of each table whether its rows are trained, as the collection has told the core. Here
+        #: alone: torch.export puts copies in the place of lists that are attributes of modules.
         self.trainable = [True] * len(tables)
         self.group = SoloGroup()
         self.number = next(_numbers)

@@ -103,7 +103,7 @@ def move(collection: Collection, device: torch.device, seed: int) -> None:
         engine.be_on(device, specs, seed)
         for index, (table, state) in enumerate(zip(collection.configs, states, strict=True)):
             collection.rows(table.name).move_in(state)
-            engine.core.set_trainable(index, collection._trainable[index])
+            engine.core.set_trainable(index, engine.trainable[index])
         engine.core.set_steps(steps)
     except BaseException:
         engine.device, engine.index, engine.core = where, where.index or 0, before
