@@ -21,7 +21,7 @@ from hugectr.torch.freezing import Freezable
 from hugectr.torch.inputs import Jagged, PlannedBatch, jagged, no_samples
 from hugectr.torch.moving import OUTPUT_TYPES, anchor_on, asked_of, device_of, move
 from hugectr.torch.optimizer import CollectionOptimizer
-from hugectr.torch.outside_of_torch import check_optimizer
+from hugectr.torch.outside_of_torch import check_optimizer, is_exporting
 from hugectr.torch.rows import Rows
 from hugectr.torch.sharing import make_engine
 from hugectr.torch.state_rows import way_of_rows
@@ -277,7 +277,7 @@ class Collection(Freezable):
 
     def _known_as(self) -> int:
         """The number that operators find the tables by."""
-        return self._number_in_exports if eager.is_exporting() else self._number
+        return self._number_in_exports if is_exporting() else self._number
 
     def _plan(self, batch: Jagged, pooled: bool, *, beside: bool = False) -> torch.Tensor:
         arguments = self._arguments(batch, pooled)
@@ -299,6 +299,7 @@ class Collection(Freezable):
             of_torch = not eager.is_eager(batch.values)
             look_up: Any = operators.look_up if of_torch else operators.look_up_batch
             return look_up(*self._arguments(batch, pooled), sizes, dims, self.dtype)
+        self._check_not_exported()
         token = planned.token if planned.token is not None else self._plan(batch, pooled)
         if eager.is_eager(batch.values):
             return eager.vectors(self._anchor, token, self._engine, sizes, dims, self.dtype)

@@ -61,6 +61,11 @@ def asked_of(
             f"{name}: its vectors can not be {probe.dtype}; allowed: float32, float16, bfloat16"
         )
     where = device_of(probe.device)
+    if where.type == "cpu" and probe.is_shared():
+        raise InvalidArgument(
+            f"{name}: share_memory() can not share its rows with other processes, for they are in "
+            "tables outside of torch: under torchrun (torch.distributed) all processes share them"
+        )
     if where == collection.device and probe.dtype == collection.dtype:
         return where, probe.dtype
     if where.type not in ("cpu", "cuda"):

@@ -16,6 +16,7 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.torch.engine import Engine
 from hugectr.torch.row_gradient import RowGradient, Waiting
 
+
 def _rate_of(group: dict[str, Any]) -> float:
     """The learning rate of a group, which anybody may have written into it."""
     found = group["lr"]

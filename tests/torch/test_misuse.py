@@ -107,6 +107,15 @@ def test_an_exported_program_knows_its_own_collection_alone(bag, device):
         torch.export.load(file).module()(keys)
 
 
+def test_copies_for_devices_and_processes_are_refused(bag):
+    """Those of nn.DataParallel had one collection between them; share_memory() did nothing."""
+    with pytest.raises(hugectr.InvalidArgument, match="a process a device"):
+        bag._replicate_for_data_parallel()
+    if bag.device.type == "cpu":
+        with pytest.raises(hugectr.InvalidArgument, match=r"share_memory\(\).*torchrun"):
+            torch.nn.Sequential(bag).share_memory()
+
+
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "Adagrad", "AdamW", "RMSprop"])
 def test_rows_are_not_for_optimizers_of_torch(kind, bag, device):
     """They would be left as they are, without a word."""
