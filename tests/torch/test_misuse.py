@@ -145,7 +145,7 @@ def test_rows_are_not_for_lbfgs(bag, device):
 @pytest.mark.parametrize("name", ["register_hook", "register_post_accumulate_grad_hook"])
 def test_hooks_that_nobody_would_call_are_refused(name, bag):
     (row,) = bag.optimizer(lr=0.1).rows
-    with pytest.raises(hugectr.InvalidArgument, match="fused=True .* register_step_pre_hook"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"fused=True .* register_step_pre_hook"):
         getattr(row, name)(print)
 
 
