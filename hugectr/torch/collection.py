@@ -21,7 +21,7 @@ from hugectr.torch.freezing import Freezable
 from hugectr.torch.inputs import Jagged, PlannedBatch, jagged, no_samples
 from hugectr.torch.moving import OUTPUT_TYPES, anchor_on, asked_of, device_of, move
 from hugectr.torch.optimizer import CollectionOptimizer
-from hugectr.torch.outside_of_torch import check_optimizer
+from hugectr.torch.outside_of_torch import check_optimizer, is_exporting
 from hugectr.torch.rows import Rows
 from hugectr.torch.sharing import make_engine
 from hugectr.torch.state_rows import way_of_rows
@@ -114,7 +114,6 @@ class Collection(Freezable):
         #: The features of the last batch, and what _order() has said of them.
         self._last_order: tuple[list[str] | None, list[int]] = (None, [])
         self._width = sum(k * d for k, d in zip(self._counts, self._dims, strict=True))
-        self._trainable = self._engine.trainable
         self._anchor = anchor_on(self.device)
         self._optimizer: CollectionOptimizer | None = None
         self._checkpoints = Checkpoints(self._engine, self.opt_params.to_spec())
@@ -279,7 +278,7 @@ class Collection(Freezable):
 
     def _known_as(self) -> int:
         """The number that operators find the tables by."""
-        return self._number_in_exports if eager.is_exporting() else self._number
+        return self._number_in_exports if is_exporting() else self._number
 
     def _plan(self, batch: Jagged, pooled: bool, *, beside: bool = False) -> torch.Tensor:
         arguments = self._arguments(batch, pooled)
@@ -299,10 +298,11 @@ class Collection(Freezable):
             sizes, dims = [samples], [self._width]
         else:
             sizes = [count * samples for count in self._counts]
-        if not (self.training and torch.is_grad_enabled() and any(self._trainable)):
+        if not (self.training and torch.is_grad_enabled() and any(self._engine.trainable)):
             of_torch = not eager.is_eager(batch.values)
             look_up: Any = operators.look_up if of_torch else operators.look_up_batch
             return look_up(*self._arguments(batch, pooled), sizes, dims, self.dtype)
+        self._check_not_exported()
         token = planned.token if planned.token is not None else self._plan(batch, pooled)
         if eager.is_eager(batch.values):
             return eager.vectors(self._anchor, token, self._engine, sizes, dims, self.dtype)

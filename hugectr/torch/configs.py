@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from hugectr._core import OptParams, TableParams
 
 
+#: What stands for a bound of 0, which means the default to the core: vectors that are 0 for any sum
+#: with another float32, and none that processors compute with slowly.
+_NEXT_TO_NONE = 1e-30
+
 #: Where the rows of a table are.
 PLACEMENTS = ("by_key", "by_slot", "replicated")
 
@@ -134,6 +138,7 @@ def table_config(config: Any) -> TableConfig:
     config : TableConfig or object of the shape of TorchRec's ``EmbeddingBagConfig``
         Of the latter ``name``, ``embedding_dim``, ``feature_names``, ``pooling`` and the bound of
         first values (``weight_init_max``, or 1 / sqrt(``num_embeddings``)) are taken.
+        A ``weight_init_max`` of 0 makes first values of some 1e-30, which add nothing.
         ``num_embeddings`` is no limit here: rows come with their keys. ``init_fn`` and
         ``data_type`` are not read.
 
@@ -155,6 +160,8 @@ def table_config(config: Any) -> TableConfig:
     rows = getattr(config, "num_embeddings", 0)
     if bound is None and rows:
         bound = 1.0 / math.sqrt(rows)
+    if bound == 0:
+        bound = _NEXT_TO_NONE
     return TableConfig(
         name=config.name,
         embedding_dim=config.embedding_dim,

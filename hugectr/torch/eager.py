@@ -26,9 +26,6 @@ _is_batched: Callable[[Any], bool] | None = getattr(
 )
 _modes: Callable[[], int] | None = getattr(torch._C, "_len_torch_dispatch_stack", None)
 
-#: Whether torch exports a program, which may be run elsewhere. Of an old torch nobody knows.
-is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
-
 
 def is_eager(values: torch.Tensor) -> bool:
     """Whether torch runs what it is given, on tensors that have memory.

@@ -94,13 +94,14 @@ class Engine:
         self.dims = [table["embedding_vec_size"] for table in tables]
         #: Features of each table, where they are pooled.
         self.features = [1] * len(tables)
-        #: Of each table whether its rows are trained, as the collection has told the core.
+        #: Of each table whether its rows are trained, as the collection has told the core. Here
+        #: alone: torch.export puts copies in the place of lists that are attributes of modules.
         self.trainable = [True] * len(tables)
         self.group = SoloGroup()
         self.number = next(_numbers)
         #: What is to be done after each backward.
         self.after_backward: Callable[[], None] | None = None
-        #: Of its optimizers: the gradients that wait for a step (``optimizer._Waiting``).
+        #: Of its optimizers: the gradients that wait for a step (``row_gradient.Waiting``).
         self.waiting: Any = None
         self._warned = False
         #: Where backward updates (``fused``): the rate of each table.

@@ -17,7 +17,6 @@ class Freezable(OutsideOfTorch):
 
     configs: list[TableConfig]
     _engine: Engine
-    _trainable: list[bool]
 
     def freeze(self, *names: str) -> None:
         """Keep the rows of these tables as they are; without names, of all.

@@ -278,13 +278,17 @@ def _is_integer(kind: torch.dtype) -> bool:
     return not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
 
 
+def no_tensor(found: Any) -> str:
+    """What was found in the place of a tensor, and the way out."""
+    if isinstance(found, list) and found and all(isinstance(e, torch.Tensor) for e in found):
+        return "found a list of tensors: (values, offsets) is a tuple, which tuple(...) makes of it"
+    return f"found {type(found).__name__}: torch.as_tensor makes one"
+
+
 def check_integers(name: str, keys: torch.Tensor) -> None:
     """Complains about keys that are none."""
     if not isinstance(keys, torch.Tensor):
-        raise InvalidArgument(
-            f"feature {name!r}: keys are a tensor, found {type(keys).__name__}: torch.as_tensor "
-            "makes one"
-        )
+        raise InvalidArgument(f"feature {name!r}: keys are a tensor, {no_tensor(keys)}")
     if not _is_integer(keys.dtype):
         raise InvalidArgument(f"feature {name!r}: keys are integers, found {keys.dtype}")
     if keys.layout not in (torch.strided, torch.jagged):

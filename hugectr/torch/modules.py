@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch.nn import functional
@@ -14,7 +14,14 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.torch.collection import Collection
 from hugectr.torch.configs import TableConfig
-from hugectr.torch.inputs import Jagged, PlannedBatch, check_integers, check_offsets, signed
+from hugectr.torch.inputs import (
+    Jagged,
+    PlannedBatch,
+    check_integers,
+    check_offsets,
+    no_tensor,
+    signed,
+)
 from hugectr.torch.vectors import JaggedVectors, PooledVectors
 
 
@@ -97,16 +104,17 @@ class EmbeddingBagCollection(Collection):
         """Rows of all keys, then their weighted sums: so weights get their gradient by autograd."""
         batch = planned.batch
         assert batch.weights is not None  # see _formed()
-        weights = batch.weights.to(self.dtype)
         rows = self._jagged(planned)
+        # Not narrow(): a compiler then can not know that there are as many as there are rows.
+        weights = batch.weights.to(self.dtype).split(batch.counted())
         result = {}
-        for name, _, start, count in self._keys_of(batch):
+        for name, _, _, count in self._keys_of(batch):
             result[name] = functional.embedding_bag(
                 torch.arange(count, device=batch.values.device),
                 rows[name].values(),
                 rows[name].offsets().to(torch.int64),
                 mode="sum",
-                per_sample_weights=weights.narrow(0, start, count),
+                per_sample_weights=weights[batch.features.index(name)],
                 include_last_offset=True,
             )
         return result
@@ -172,6 +180,22 @@ class EmbeddingBag(EmbeddingBagCollection):
         self.embedding_dim, self.mode = embedding_dim, mode
         self.include_last_offset = include_last_offset
 
+    @classmethod
+    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Self:
+        """Refused: rows are imported into a table that is there."""
+        raise InvalidArgument(
+            "EmbeddingBag has no from_pretrained: make one, EmbeddingBag(weight.shape[1], ...), "
+            "and hugectr.torch.import_embedding_bag(bag, weight) takes the rows; bag.freeze() "
+            "keeps them as they are"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """What a module has; of what ``nn.EmbeddingBag`` has beside it, what there is instead."""
+        instead = _ATTRIBUTES_OF_TORCH.get(name)
+        if instead is not None:
+            raise AttributeError(f"EmbeddingBag has no {name!r}: {instead}")
+        return super().__getattr__(name)
+
     def forward(
         self, input: Any, offsets: Any = None, per_sample_weights: Any = None
     ) -> torch.Tensor:
@@ -230,10 +254,7 @@ class EmbeddingBag(EmbeddingBagCollection):
         keys, offsets, weights = call.keys, call.offsets, call.weights
         for what, found in (("input", keys), ("offsets", offsets), ("per_sample_weights", weights)):
             if not isinstance(found, torch.Tensor) and (found is not None or what == "input"):
-                raise InvalidArgument(
-                    f"EmbeddingBag: {what} is a tensor, found {type(found).__name__}: "
-                    "torch.as_tensor makes one"
-                )
+                raise InvalidArgument(f"EmbeddingBag: {what} is a tensor, {no_tensor(found)}")
         check_integers("keys", keys)
         if keys.is_nested:
             if offsets is not None or weights is not None:
@@ -275,6 +296,16 @@ _OF_TORCH = {
     "_weight": "hugectr.torch.import_embedding_bag takes one",
 }
 
+#: Attributes of ``nn.EmbeddingBag`` that there are not here, and what there is instead.
+_ATTRIBUTES_OF_TORCH = {
+    "weight": "rows are no parameter: rows() reads and writes them, optimizer(lr) trains them, "
+    "hugectr.torch.import_embedding_bag and export_embedding_bag take a weight and make one",
+    "num_embeddings": "rows come with their keys, and len(bag.rows()) counts them",
+}
+
+#: What a table of a collection can be made with, and an ``EmbeddingBag`` can not.
+_OF_CONFIGS = ("memory", "placement", "vector_type")
+
 
 def _check_as_of_torch(optimizer: Any, more: Mapping[str, Any]) -> None:
     """Complains about what ``nn.EmbeddingBag`` is made with, and this one is not."""
@@ -287,6 +318,12 @@ def _check_as_of_torch(optimizer: Any, more: Mapping[str, Any]) -> None:
     for name, instead in _OF_TORCH.items():
         if name in more:
             raise InvalidArgument(f"EmbeddingBag has no {name}=: {instead}")
+    for name in _OF_CONFIGS:
+        if name in more:
+            raise InvalidArgument(
+                f"EmbeddingBag has no {name}=: hugectr.torch.TableConfig has it, of "
+                "EmbeddingBagCollection([TableConfig(name, embedding_dim, ...)], optimizer)"
+            )
 
 
 def _called(keys: Any, offsets: Any, weights: Any) -> Any:

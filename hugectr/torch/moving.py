@@ -61,6 +61,11 @@ def asked_of(
             f"{name}: its vectors can not be {probe.dtype}; allowed: float32, float16, bfloat16"
         )
     where = device_of(probe.device)
+    if where.type == "cpu" and probe.is_shared():
+        raise InvalidArgument(
+            f"{name}: share_memory() can not share its rows with other processes, for they are in "
+            "tables outside of torch: under torchrun (torch.distributed) all processes share them"
+        )
     if where == collection.device and probe.dtype == collection.dtype:
         return where, probe.dtype
     if where.type not in ("cpu", "cuda"):
@@ -103,7 +108,7 @@ def move(collection: Collection, device: torch.device, seed: int) -> None:
         engine.be_on(device, specs, seed)
         for index, (table, state) in enumerate(zip(collection.configs, states, strict=True)):
             collection.rows(table.name).move_in(state)
-            engine.core.set_trainable(index, collection._trainable[index])
+            engine.core.set_trainable(index, engine.trainable[index])
         engine.core.set_steps(steps)
     except BaseException:
         engine.device, engine.index, engine.core = where, where.index or 0, before

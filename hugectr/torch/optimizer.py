@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib import import_module
@@ -15,178 +14,7 @@ import torch
 from hugectr.base.arguments import check_float
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.engine import Engine
-
-#: Who reads gradients to do what can not be done to rows: the function of torch, and what is said.
-_REFUSED = {
-    "_init_group": (
-        "an optimizer of torch can not update the rows of a collection, of which it is given but "
-        "the norms of gradients: give it the parameters of the dense part alone, and step() what "
-        "collection.optimizer(lr) returned beside it"
-    ),
-    "clip_grad_value_": (
-        "clip_grad_value_ can not clip the gradients of rows, of which there is only the norm "
-        "here: leave rows out of it and make the collection with CreateOptimizer(clip_value=), "
-        "which clips each number of each row"
-    ),
-    "_init_optim_state": (
-        "torch.distributed.checkpoint.state_dict can not have the optimizer of a collection, whose "
-        "rows are no parameters: give it the optimizers of the dense part alone, and save this "
-        "one's state_dict() beside them, rows and their states with hugectr.torch.tables_to_save"
-    ),
-}
-
-
-def _refuse_by_caller() -> None:
-    """Raises where a function reads a gradient that could not do with it what it is about to."""
-    frame: Any = sys._getframe(2)
-    for _ in range(2):  # a comprehension has a frame of its own before Python 3.12
-        if frame is None:
-            return
-        text = _REFUSED.get(frame.f_code.co_name)
-        if text is not None:
-            raise InvalidArgument(text)
-        if frame.f_code.co_name == "clip_grad_norm_":
-            kind = frame.f_locals.get("norm_type", 2.0)
-            if float(kind) != 2.0:
-                raise InvalidArgument(
-                    f"clip_grad_norm_: found norm_type {kind}, and of rows there is the 2-norm "
-                    "alone: leave it out, or leave rows out of what is clipped"
-                )
-        frame = frame.f_back
-
-
-class _Waiting:
-    """The norms of the gradients that wait, as whoever scales gradients sees them."""
-
-    def __init__(self, engine: Engine, fused: bool) -> None:
-        self._engine = engine
-        self.fused = fused
-        self._shown: torch.Tensor | None = None  # (tables): what others may multiply
-        self._norms = torch.empty(0, device="cpu")  # (tables): what it was
-        self._version = 0
-        self._dropped: set[int] = set()  # tables whose gradient is not to be applied
-
-    def norm(self, table: int) -> torch.Tensor | None:
-        """The norm of a table's gradient, or None while there is no gradient."""
-        if self.fused:
-            raise InvalidArgument(
-                "this collection is fused: backward() has updated its rows, so that there is no "
-                "gradient to unscale or to clip; make it without fused=True"
-            )
-        if not self._engine.core.has_gradients() or table in self._dropped:
-            return None
-        if self._shown is None:
-            self._norms = self._engine.squares().sqrt().to(torch.float32)
-            self._shown = self._norms.clone()
-            self._version = self._shown._version
-            self._parts = [self._shown[i] for i in range(len(self._norms))]
-        return self._parts[table]
-
-    def drop(self, table: int) -> None:
-        """A table's gradient is not to be applied; that of all: there is none any more."""
-        if self.fused or not self._engine.core.has_gradients():
-            return
-        self._dropped.add(table)
-        if len(self._dropped) == len(self._engine.dims):
-            self._engine.forget_gradients()
-
-    def is_trainable(self, table: int) -> bool:
-        """Whether a table's rows are trained."""
-        return self._engine.trainable[table]
-
-    def set_trainable(self, table: int, trainable: bool) -> None:
-        """Freezes a table, or unfreezes it."""
-        self._engine.set_trainable(table, trainable)
-
-    def scaled(self) -> bool:
-        """Whether somebody has multiplied norms, as far as that is known, or dropped some."""
-        multiplied = self._shown is not None and self._shown._version != self._version
-        return multiplied or bool(self._dropped)
-
-    def left_out(self) -> list[int]:
-        """Tables whose gradients are not to be applied, as far as the host knows."""
-        return sorted(self._dropped)
-
-    def unscale(self) -> torch.Tensor | None:
-        """What the gradients of each table have been multiplied by; None: nothing.
-
-        By the numbers, once somebody has seen them: ``.data`` has a version of its own.
-        """
-        if self._shown is None and not self._dropped:
-            return None
-        factors = torch.ones(
-            len(self._engine.dims), dtype=torch.float32, device=self._engine.device
-        )
-        if self._shown is not None:
-            was, now = self._norms, self._shown.detach()
-            same = now == was
-            if self._shown._version == self._version:  # nobody has multiplied NaN
-                same |= now.isnan() & was.isnan()
-            factors = torch.where(same, factors, torch.where(now == 0, now, now / was))
-        for table in self._dropped:
-            factors[table] = 0
-        return factors
-
-    def forget(self) -> None:
-        """The gradients are others now."""
-        self._shown = None
-        self._dropped.clear()
-
-
-class RowGradient(torch.Tensor):
-    """A table's place among the parameters of an optimizer: an empty tensor.
-
-    Its ``grad`` is one number, the norm of the gradient of all rows that wait for ``step()``.
-    Whatever multiplies it, multiplies the rows' gradients: so ``GradScaler.unscale_`` and
-    ``torch.nn.utils.clip_grad_norm_`` mean what they say. What makes it 0 leaves the table as it
-    is, as does ``grad = None``. ``requires_grad = False`` freezes the table.
-    """
-
-    _waiting: _Waiting
-    _table: int
-
-    # What is computed of it (a copy, parameters_to_vector) is a tensor as any: it is of no table.
-    __torch_function__ = torch._C._disabled_torch_function_impl
-
-    @staticmethod
-    def make(waiting: _Waiting, table: int, device: torch.device) -> RowGradient:
-        """That of the table of this number."""
-        empty = torch.empty((), dtype=torch.float32, device=device)
-        made = torch.Tensor._make_subclass(RowGradient, empty, True)
-        made._waiting, made._table = waiting, table
-        return made
-
-    @property
-    def grad(self) -> torch.Tensor | None:
-        """The norm, of shape (), or None."""
-        _refuse_by_caller()
-        return self._waiting.norm(self._table)
-
-    @grad.setter
-    def grad(self, value: torch.Tensor | None) -> None:
-        if value is not None:
-            raise InvalidArgument("the gradient of rows can be scaled or dropped (None), not set")
-        self._waiting.drop(self._table)
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether the table is trained; setting it freezes or unfreezes the table."""
-        return self._waiting.is_trainable(self._table)
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._waiting.set_trainable(self._table, bool(value))
-
-    def requires_grad_(self, requires_grad: bool = True) -> RowGradient:
-        """Set ``requires_grad``."""
-        self.requires_grad = requires_grad
-        return self
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return f"RowGradient(table {self._table})"
-
-    def __deepcopy__(self, memo: Any) -> RowGradient:
-        return self
+from hugectr.torch.row_gradient import RowGradient, Waiting
 
 
 def _rate_of(group: dict[str, Any]) -> float:
@@ -260,8 +88,8 @@ class CollectionOptimizer(torch.optim.Optimizer):
     def __init__(self, engine: Engine, names: Sequence[str], lr: float, *, fused: bool) -> None:
         self._engine = engine
         if engine.waiting is None:  # one for all: what one is clipped by, others update by
-            engine.waiting = _Waiting(engine, fused)
-        self._waiting: _Waiting = engine.waiting
+            engine.waiting = Waiting(engine, fused)
+        self._waiting: Waiting = engine.waiting
         self.rows = [RowGradient.make(self._waiting, i, engine.device) for i in range(len(names))]
         self._names = list(names)
         check_float("lr", lr, 0.0)

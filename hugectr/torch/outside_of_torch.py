@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,6 +12,9 @@ import torch.fx
 from hugectr.base import log
 from hugectr.base.errors import InvalidArgument
 from hugectr.spec.optimizer import OptParamsPy
+
+#: Whether torch exports a program, which may be run elsewhere. Of an old torch nobody knows.
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)
 
 
 class OutsideOfTorch(torch.nn.Module):
@@ -25,9 +29,26 @@ class OutsideOfTorch(torch.nn.Module):
             "(AveragedModel) are kept of the dense part alone"
         )
 
+    def _replicate_for_data_parallel(self) -> Any:
+        """Not replicated: ``nn.DataParallel`` gives each device a copy of parameters."""
+        raise InvalidArgument(
+            f"{type(self).__name__}: nn.DataParallel can not have a copy of its tables on each "
+            "device: leave it outside, with its vectors as the input of what is in it, or take a "
+            "process a device (DistributedDataParallel), which share the tables"
+        )
+
     def __prepare_scriptable__(self) -> Any:
         """Not scripted: ``torch.jit`` would take its methods for code of its own."""
         raise self._not_for_jit()
+
+    def _check_not_exported(self) -> None:
+        """Refuses ``torch.export`` of a lookup that would train: a program has but constants in the
+        place of what training goes by, so that rows would stay as they are without a word."""
+        if is_exporting():
+            raise InvalidArgument(
+                f"{type(self).__name__}: an exported program looks rows up and trains none: call "
+                "eval() on the model before torch.export (torch.compile takes training)"
+            )
 
     def _check_not_traced(self, batch: Any) -> None:
         """Refuses ``torch.jit.trace``: in a trace is nothing of what the core writes; and

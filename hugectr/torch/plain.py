@@ -5,10 +5,19 @@ from __future__ import annotations
 
 import torch
 
+from hugectr.base import log
 from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument
 from hugectr.torch.collection import Collection
+from hugectr.torch.modules import EmbeddingCollection
 from hugectr.torch.outside_of_torch import check_collection
+
+#: What a plain table may do beside what its weight says, and what there is instead.
+_BESIDE_WEIGHT = {
+    "padding_idx": "it is a key as any, which trains and counts: leave it out of the bags",
+    "max_norm": "rows keep their norms: CreateOptimizer(weight_decay=, l2=) keep them small",
+    "scale_grad_by_freq": "gradients are sums: use mode='mean', or weights of a key's own",
+}
 
 
 def import_embedding_bag(
@@ -17,6 +26,9 @@ def import_embedding_bag(
     table: str | None = None,
 ) -> None:
     """Take the rows of a plain table: row i becomes the row of key i.
+
+    A warning says what else a module does (``padding_idx``, ``max_norm``, ``scale_grad_by_freq``,
+    another ``mode``), for which there is no place in a table; its ``weight`` comes without one.
 
     Parameters
     ----------
@@ -44,6 +56,29 @@ def import_embedding_bag(
         )
     count = weight.shape[0] if weight.dim() else 0
     collection.rows(table).write(torch.arange(count, device="cpu"), weight.detach())
+    if weight is not source and collection._engine.group.rank == 0:
+        _warn_of_module(source, collection, table)
+
+
+def _warn_of_module(
+    source: torch.nn.Embedding | torch.nn.EmbeddingBag, collection: Collection, table: str | None
+) -> None:
+    """Says what a plain table does that its rows do not in the collection."""
+    name = type(source).__name__
+    lost = [
+        f"{setting}={value}: {instead}"
+        for setting, instead in _BESIDE_WEIGHT.items()
+        if (value := getattr(source, setting, None)) is not None and value is not False
+    ]
+    own = collection.configs[0 if table is None else collection._index(table)]
+    mode = getattr(source, "mode", own.pooling)
+    if mode != own.pooling and not isinstance(collection, EmbeddingCollection):
+        lost.append(f"mode={mode!r}: table {own.name!r} pools by {own.pooling!r}")
+    if lost:
+        log.warning(
+            f"import_embedding_bag: table {own.name!r} has the rows of the {name}, and not its "
+            + "; ".join(lost)
+        )
 
 
 def export_embedding_bag(

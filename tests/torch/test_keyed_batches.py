@@ -9,12 +9,15 @@ import hugectr
 import hugectr.torch as ht
 
 FEATURES = ["seen", "bought", "user"]
+#: As collections have them, and as a batch may have them too.
+ORDERS = [FEATURES, ["user", "bought", "seen"]]
 
 
 class Keyed:
     """Those features of some samples, or what is given."""
 
-    def __init__(self, generator=None, samples=0, device="cpu", **given):
+    def __init__(self, generator=None, samples=0, device="cpu", features=FEATURES, **given):
+        self._features = features
         lengths = torch.randint(0, 4, (3 * samples,), generator=generator)
         count = int(lengths.sum())
         values = torch.randint(-5, 20, (count,), generator=generator)
@@ -25,7 +28,7 @@ class Keyed:
         }
 
     def keys(self):
-        return FEATURES
+        return self._features
 
     def values(self):
         return self._parts["values"]
@@ -57,8 +60,9 @@ def pooled(collection, batch):
 @pytest.mark.skipif(
     TorchVersion(torch.__version__) < (2, 8), reason="counts on the device break graphs there"
 )
+@pytest.mark.parametrize("features", ORDERS)
 @pytest.mark.parametrize("kind", ["weighted", "apart"])
-def test_keyed_batches_are_compiled_whole(device, kind):
+def test_keyed_batches_are_compiled_whole(device, kind, features):
     torch._dynamo.reset()
     eager, compiled = collection_of(kind, device), collection_of(kind, device)
     optimizers = [each.optimizer(lr=0.1) for each in (eager, compiled)]
@@ -66,7 +70,7 @@ def test_keyed_batches_are_compiled_whole(device, kind):
     generator = torch.Generator().manual_seed(1)
     without = {} if kind == "weighted" else {"weights": None}
     for samples in (3, 5, 2, 0, 7):
-        batch = Keyed(generator, samples, device, **without)
+        batch = Keyed(generator, samples, device, features, **without)
         found = [pooled(eager, batch), whole(compiled, batch)]
         torch.testing.assert_close(found[1], found[0])
         for vectors, optimizer in zip(found, optimizers, strict=True):

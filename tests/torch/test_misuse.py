@@ -107,6 +107,15 @@ def test_an_exported_program_knows_its_own_collection_alone(bag, device):
         torch.export.load(file).module()(keys)
 
 
+def test_copies_for_devices_and_processes_are_refused(bag):
+    """Those of nn.DataParallel had one collection between them; share_memory() did nothing."""
+    with pytest.raises(hugectr.InvalidArgument, match="a process a device"):
+        bag._replicate_for_data_parallel()
+    if bag.device.type == "cpu":
+        with pytest.raises(hugectr.InvalidArgument, match=r"share_memory\(\).*torchrun"):
+            torch.nn.Sequential(bag).share_memory()
+
+
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "Adagrad", "AdamW", "RMSprop"])
 def test_rows_are_not_for_optimizers_of_torch(kind, bag, device):
     """They would be left as they are, without a word."""
@@ -117,6 +126,27 @@ def test_rows_are_not_for_optimizers_of_torch(kind, bag, device):
     all_of_them.zero_grad()
     with pytest.raises(hugectr.InvalidArgument, match="dense part alone"):
         all_of_them.step()
+
+
+def test_rows_are_not_for_lbfgs(bag, device):
+    """It would search along a norm that it takes for a gradient."""
+    rows = bag.optimizer(lr=0.1)
+    head = torch.nn.Linear(4, 1, device=device)
+
+    def closure():
+        loss = head(bag(torch.tensor([[1, 2]], device=device))).sum()
+        loss.backward()
+        return loss
+
+    with pytest.raises(hugectr.InvalidArgument, match="dense part alone"):
+        torch.optim.LBFGS([*head.parameters(), *rows.rows]).step(closure)
+
+
+@pytest.mark.parametrize("name", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_hooks_that_nobody_would_call_are_refused(name, bag):
+    (row,) = bag.optimizer(lr=0.1).rows
+    with pytest.raises(hugectr.InvalidArgument, match=r"fused=True .* register_step_pre_hook"):
+        getattr(row, name)(print)
 
 
 def test_rates_of_another_optimizer_are_refused(bag, device):
