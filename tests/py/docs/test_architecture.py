@@ -2,6 +2,7 @@
 """The pictures of the architecture beside the tables that the layout is checked by."""
 
 import importlib.util
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -30,7 +31,7 @@ def arrows(title):
     found = set()
     for line in picture.splitlines():
         sides = re.sub(r'\["[^"]*"\]', "", line).split("-->")
-        for above, below in zip(sides, sides[1:], strict=False):
+        for above, below in itertools.pairwise(sides):
             for one in above.split("&"):
                 for other in below.split("&"):
                     names = one.strip(), other.strip()
