@@ -3,6 +3,7 @@
 tab-separated files, converted once."""
 
 import json
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -43,6 +44,8 @@ def click_files() -> ClickFiles:
     folder = FOLDER.parent / "criteo"
     note = folder / "files.json"
     if not note.exists() or json.loads(note.read_text())[0] != ARGUMENTS.data:
+        if len(ARGUMENTS.data) != 2:
+            sys.exit(f"--data takes two files, TRAIN and EVAL: {len(ARGUMENTS.data)} given")
         train, evaluation = ARGUMENTS.data
         found = convert([train], folder, evaluation=[evaluation], format="norm")
         files = ClickFiles(found.source, found.eval_source, max(1, found.eval_rows // 1024))

@@ -6,6 +6,7 @@ All of it is held in memory; for more than some ten million lines make files, as
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,8 @@ def clicks_of(files: Sequence[str] | None, samples: int = 81920, pairs: float = 
     """Generated clicks, or Criteo's tab-separated lines (label, 13 integers, 26 categories)."""
     if files is None:
         return clicks(samples, pairs)
+    if not files:
+        sys.exit("--data takes the names of Criteo's files")
     lines, _ = parse(b"".join(Path(name).read_bytes() for name in files), files[0], 0, False)
     keys = Encoding.by_hash(KEYS).encode(lines).astype(np.int64)
     keys += np.arange(keys.shape[1]) * KEYS
@@ -131,6 +134,8 @@ def _rated(files: Sequence[str]) -> tuple[Ints, Ints, npt.NDArray[np.float64]]:
             fields = line.replace("::", ",").replace("\t", ",").split(",")
             if fields[-1].strip().isdigit():
                 rows.append(fields)
+    if not rows or any(len(row) != 4 for row in rows):
+        sys.exit(f"--data: {', '.join(files) or 'no file'}: lines are user, item, rating, time")
     columns = np.array(rows, str)
     columns = columns[np.argsort(columns[:, 3].astype(np.int64), kind="stable")]
     user, item = (np.unique(columns[:, i], return_inverse=True)[1] for i in (0, 1))

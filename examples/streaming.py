@@ -19,9 +19,10 @@ from hugectr import DenseLayer, Layer_t, checkpoints
 from hugectr.data import Columns
 
 BATCH, STEPS, D = 512, 32, 8  # steps of a day
-DAYS, WEEK = ARGUMENTS.steps // STEPS or 12, 7
+DAYS, WEEK = -(-ARGUMENTS.steps // STEPS) or 12, 7  # whole days
 LOCAL = hugectr.Update_t.Local
 BY_KEY = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
+assert ARGUMENTS.data is None, "the days are generated: leave out --data"
 FOLDER = os.environ.get("FOLLOW") or f"runs/stream-{os.getpid()}"
 
 
@@ -42,6 +43,8 @@ def model_of(source: str) -> hugectr.Model:
     model.add(DenseLayer(Layer_t.BinaryCrossEntropyLoss, ["logit", "label"], ["loss"]))
     model.compile()
     model.start_data_reading()
+    if ARGUMENTS.summary:
+        model.summary()
     return model
 
 

@@ -84,6 +84,8 @@ def run_demo(
     """
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}; at least 1 is needed")
+    if devices < 1:
+        raise ValueError(f"devices is {devices}; at least 1 is needed")
     console = console or Console()
     begin = time.perf_counter()
     folder = Path(folder).resolve()

@@ -10,9 +10,10 @@ from typing import Any
 from hugectr.base.arguments import check_choice, check_int, check_ints
 from hugectr.base.errors import rejected
 from hugectr.base.keywords import named_keywords
+from hugectr.plan.table_load import KINDS
 
-#: As manifests and the core call them.
-PLACEMENTS = ("by_key", "by_slot", "one_device", "replicated", "by_column", "hybrid")
+#: As manifests and the core call them: those that a planner chooses among.
+PLACEMENTS = KINDS
 #: Those that a device can be given for.
 _OF_A_DEVICE = ("one_device", "by_column")
 

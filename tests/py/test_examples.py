@@ -98,3 +98,38 @@ def test_files_of_ratings(name: str, folder: Path, tmp_path: Path) -> None:
     found = figures(_run(folder, f"{name}.py", *arguments))
     assert found["AUC"] > 0
     assert ("HitRate@10" in found) == (name != "din")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "files", "text"),
+    [
+        ("ncf", "user,item\n1,2\n", 1, "lines are user, item, rating, time"),
+        ("din", "nonsense\n", 1, "lines are user, item, rating, time"),
+        ("dcnv2", "", 0, "takes the names of Criteo's files"),
+        ("wdl", _criteo_lines(10), 1, "takes two files, TRAIN and EVAL: 1 given"),
+        ("streaming", "", 1, "the days are generated: leave out --data"),
+    ],
+)
+def test_data_that_an_example_does_not_take(
+    name: str, content: str, files: int, text: str, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "data.txt").write_text(content)
+    program = f"import runpy, sys; sys.argv[0] = '{name}.py'; sys.path.insert(0, '.')\n"
+    program += "try:\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    program += "except (AssertionError, SystemExit) as error:\n    print('said:', error)\n"
+    given = [str(tmp_path / "data.txt")] * files
+    assert text in _run(folder, "-c", program, "--data", *given).split("said:")[1]
+
+
+def test_a_stream_of_few_steps_is_one_day(folder: Path) -> None:
+    said = _run(folder, "streaming.py", "--steps", "3", "--summary")
+    assert "of day 1 with" in said
+    assert "of day 2" not in said
+    assert "BinaryCrossEntropyLoss" in said
+
+
+def test_the_page_names_every_script() -> None:
+    shared = {"arguments", "data", "generated", "real", "training"}
+    table = (EXAMPLES / "README.md").read_text().split("\n| example |")[0]
+    scripts = {path.stem for path in EXAMPLES.glob("*.py")} - shared
+    assert {name for name in scripts if f"`{name}.py`" not in table} == set()

@@ -135,6 +135,9 @@ def test_unpooled_rows_stay_in_their_bags(device):
             assert found[name].lengths().tolist() == [len(bag) for bag in bags]
         padded = found["user"].to_padded_dense(2)
         assert padded[:, :, 1].tolist() == [[7.0, 8.0], [7.0, 0.0], [5.0, 5.0]]
+        if hasattr(torch.nested, "nested_tensor_from_jagged"):  # torch 2.5 and later
+            nested = found["user"].to_nested().unbind()
+            assert [bag[:, 1].tolist() for bag in nested] == BAGS["user"]
     optimizer.zero_grad()
     sum((each.values() * each.values().detach()).sum() for each in found.values()).backward()
     optimizer.step()

@@ -81,3 +81,10 @@ def test_how_to_have_a_report_is_printed_as_it_is_typed(monkeypatch) -> None:
     console = Console(file=out, width=40)
     assert run._write_report(Path("x"), None, None, None, {}, console) is None  # type: ignore[arg-type]
     assert out.getvalue() == f"no report: {error}\n"
+
+
+@pytest.mark.parametrize("name", ["epochs", "devices"])
+def test_none_of_it_is_refused_before_anything_is_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is 0; at least 1 is needed"):
+        run_demo(tmp_path / "demo", **{name: 0})
+    assert not (tmp_path / "demo").exists()

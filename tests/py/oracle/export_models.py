@@ -11,7 +11,6 @@ from hugectr.data import MemoryDataset
 SLOTS, DENSE, SIZE, BATCH = 3, 5, 6, 48
 _RELU, _NON = hugectr.Activation_t.Relu, hugectr.Activation_t.Non
 _HEAD, _TAIL = hugectr.FcPosition_t.Head, hugectr.FcPosition_t.Tail
-_LINEAR = {"act_type": _NON}
 _HELPED = ["head", "head_mask", "head_dRelu", "head_db"]
 
 #: type, bottoms, tops, parameters; each net ends in "logit" and reads "emb" and "dense".
