@@ -21,8 +21,7 @@ struct MemoryReportEntry {
   std::size_t bytes = 0;
 };
 
-/// One arena: reserve() many times, allocate() once. Every reservation starts on an aligned
-/// offset; the blocks of create_block() are contiguous inside (flat parameter buffers).
+/// One arena: reserve() many times, allocate() once. Every reservation starts on an aligned offset.
 ///
 /// Tensors keep the arena alive, so it goes when the last of them does.
 template <class Allocator>

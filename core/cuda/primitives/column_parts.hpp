@@ -5,7 +5,7 @@
 
 #include "core/cpp/device/op.hpp"
 
-/// Copies and sums of ranges of columns: what Concat, Slice and SelectSlots are made of. T is
+/// Copies and sums of ranges of columns: what Concat, Slice and SelectSlots (forward and backward) are made of. T is
 /// float, Float16 or BFloat16.
 namespace hugectr::cuda {
 

@@ -27,13 +27,6 @@ bool matrix_allows_packs(const T* data, std::size_t stride, std::size_t rows, st
          (columns % V == 0 && packs_fit(data, rows <= 1 ? 0 : stride, static_cast<std::size_t>(V)));
 }
 
-/// The same for float32 tensors of one shape; empty ones do not matter.
-template <class... Refs>
-bool rows_allow_16_bytes(const Refs&... refs) {
-  return (... && (refs.empty() || matrix_allows_16_bytes(refs.data, refs.row_stride, refs.rows(),
-                                                         refs.row_size())));
-}
-
 inline constexpr unsigned kColumnThreads = 512;
 
 /// threadIdx.x picks a group of columns, threadIdx.y strides over rows. Narrow matrices get few

@@ -9,7 +9,7 @@
 #include "core/cpp/memory/general_buffer2.hpp"
 #include "core/cpp/memory/growable_tensor.hpp"
 
-/// Device memory of a CachedRows beside the places themselves; what plans of a model count too.
+/// Device memory of a CachedPlans beside the places themselves; what plans of a model count too.
 namespace hugectr {
 
 /// What places take beside the parts of a row: the number of the row that lies there and a mark.

@@ -22,7 +22,7 @@ struct RowMoves {
   std::size_t count = 0;
 };
 
-/// Where the rows of a CachedRows live when no plan needs them: the host's memory, or what lies
+/// Where the rows of a CachedPlans live when no plan needs them: the host's memory, or what lies
 /// below it. It knows numbers and keeps the last content it was given of each; a row that it never
 /// was given has any content. All calls come from one thread at a time.
 class RowBacking {

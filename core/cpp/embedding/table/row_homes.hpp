@@ -9,7 +9,7 @@
 #include "core/cpp/embedding/table/row_arrays.hpp"
 #include "core/cpp/memory/memory_resource.hpp"
 
-/// Rows that lie at home anywhere (CachedRows): row r at r + shifts[r], modulo 2^32.
+/// Rows that lie at home anywhere (CachedPlans): row r at r + shifts[r], modulo 2^32.
 namespace hugectr {
 
 /// Numbers of rows become their homes; kNoRow stays. By an op of the context's device, for which
