@@ -6,9 +6,9 @@
 #include "core/cpp/device/op.hpp"
 
 /// What devices tell one another so that each distinct row of a batch travels once (the `unique`
-/// exchange, embedding/exchange/unique_exchange.hpp). A device owns rows; all devices ask for those that
-/// their samples use, in one micro-batch or in several, for each of them anew; or their nodes ask.
-/// A request is a pair of who asks, a micro-batch of a device or node, and row, in one number:
+/// exchange, embedding/exchange/unique_exchange.hpp). A device owns rows; all devices ask for those
+/// that their samples use, in one micro-batch or in several, for each of them anew; or their nodes
+/// ask. A request is a pair of who asks, a micro-batch of a device or node, and row, in one number:
 ///
 ///   request = (micro-batch * askers + asker) * row_count + row     all below 2^32 - 1
 ///

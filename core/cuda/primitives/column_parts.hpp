@@ -5,8 +5,8 @@
 
 #include "core/cpp/device/op.hpp"
 
-/// Copies and sums of ranges of columns: what Concat, Slice and SelectSlots (forward and backward) are made of. T is
-/// float, Float16 or BFloat16.
+/// Copies and sums of ranges of columns: what Concat, Slice and SelectSlots (forward and backward)
+/// are made of. T is float, Float16 or BFloat16.
 namespace hugectr::cuda {
 
 /// One range of columns of the target; strides in elements. In every row, `outer` segments of
