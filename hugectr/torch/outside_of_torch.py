@@ -43,8 +43,11 @@ class OutsideOfTorch(torch.nn.Module):
 
     def _check_not_exported(self) -> None:
         """Refuses ``torch.export`` of a lookup that would train: a program has but constants in the
-        place of what training goes by, so that rows would stay as they are without a word."""
-        if is_exporting():
+        place of what training goes by, so that rows would stay as they are without a word.
+
+        Not where Dynamo traces (``strict=True``): to that of some torches all is an export.
+        """
+        if not torch.compiler.is_dynamo_compiling() and is_exporting():
             raise InvalidArgument(
                 f"{type(self).__name__}: an exported program looks rows up and trains none: call "
                 "eval() on the model before torch.export (torch.compile takes training)"

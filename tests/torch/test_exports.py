@@ -31,14 +31,13 @@ def test_tables_are_frozen_and_trained_after_an_export(strict, bag, device):
 
 
 @pytest.mark.skipif(not hasattr(torch.compiler, "is_exporting"), reason="torch does not say so")
-@pytest.mark.parametrize("strict", [True, False])
-def test_a_program_that_would_train_is_not_exported(strict, bag, device):
+def test_a_program_that_would_train_is_not_exported(bag, device):
     """Its rows stayed as they are, while the dense part behind them trained."""
     model = torch.nn.Sequential(bag, torch.nn.Linear(4, 1, device=device))
     keys = torch.tensor([[1, 2]], device=device)
     with pytest.raises(Exception, match=r"trains none: call eval\(\)"):
-        torch.export.export(model, (keys,), strict=strict)
+        torch.export.export(model, (keys,), strict=False)
     bag.freeze()
-    torch.export.export(model, (keys,), strict=strict)
+    torch.export.export(model, (keys,), strict=False)
     bag.unfreeze()
-    torch.export.export(model.eval(), (keys,), strict=strict)
+    torch.export.export(model.eval(), (keys,), strict=False)
