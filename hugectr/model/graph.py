@@ -382,16 +382,15 @@ class Graph:
             dense,
             self.opt_params,
             self.solver.num_devices,
+            self.collections,
         )
 
     def add_all(self, parsed: ParsedLayers, include_dense_network: bool = True) -> None:
         """Add the layers of a config or graph file."""
-        self.add(parsed.input)
-        for embedding in parsed.embeddings:
-            self.add(embedding)
-        if include_dense_network:
-            for layer in parsed.dense:
-                self.add(layer)
+        dense = parsed.dense if include_dense_network else []
+        for part in [parsed.input, *parsed.embeddings, *dense]:
+            self.add(part)
+        self.collections += parsed.collections
 
     def construct_from_json(
         self, graph_config_file: str | Path, include_dense_network: bool = True
