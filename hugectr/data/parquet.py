@@ -125,7 +125,7 @@ def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str
             text = read_text(path)
         else:
             with filesystem.open_input_stream(path) as stream:
-                text = stream.read(MOST_TEXT_BYTES).decode("utf-8")
+                text = stream.read(MOST_TEXT_BYTES).decode("utf-8-sig")
         fields = json.loads(text)
         names = {"file_names": [str(entry["file_name"]) for entry in fields["file_stats"]]}
         places: set[int] = set()
