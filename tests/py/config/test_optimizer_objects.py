@@ -11,13 +11,15 @@ SGD = {"learning_rate": 0.5}
 
 def test_parameters_of_another_type_alone_are_refused(config, write_json):
     config["optimizer"]["type"] = "SGD"  # and adam_hparam, with its rate, is what it was
-    with pytest.raises(hugectr.InvalidArgument, match="optimizer.adam_hparam.*sgd_hparam"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"optimizer.adam_hparam.*sgd_hparam"):
         read_config(write_json(config))
 
 
 def test_those_of_a_table_too(config, write_json):
     config["layers"][1]["optimizer"] = {"type": "AdaGrad", "sgd_hparam": SGD}
-    with pytest.raises(hugectr.InvalidArgument, match=r"layers\[1\].optimizer.sgd_hparam.*adagrad_"):
+    with pytest.raises(
+        hugectr.InvalidArgument, match=r"layers\[1\].optimizer.sgd_hparam.*adagrad_"
+    ):
         read_config(write_json(config))
 
 
