@@ -82,8 +82,7 @@ class Graph:
             self._read_from(given.reader)
         self.input: Input | None = None
         self.embeddings: list[SparseEmbedding] = []
-        #: Names of the tables of each embedding collection.
-        self.collections: list[list[str]] = []
+        self.collections: list[list[str]] = []  # names of the tables of each
         self.dense_layers: list[DenseLayer] = []
         self._names = TensorNames()
         self.processes = processes.current()
@@ -387,9 +386,11 @@ class Graph:
 
     def add_all(self, parsed: ParsedLayers, include_dense_network: bool = True) -> None:
         """Add the layers of a config or graph file."""
-        dense = parsed.dense if include_dense_network else []
-        for part in [parsed.input, *parsed.embeddings, *dense]:
-            self.add(part)
+        self.add(parsed.input)
+        for embedding in parsed.embeddings:
+            self.add(embedding)
+        for layer in parsed.dense if include_dense_network else ():
+            self.add(layer)
         self.collections += parsed.collections
 
     def construct_from_json(

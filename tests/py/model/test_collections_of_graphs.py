@@ -27,9 +27,7 @@ def empty(samples):
     solver = hugectr.CreateSolver(
         batchsize=BATCH, batchsize_eval=BATCH, seed=1, lr=0.1, device="cpu", i64_input_key=True
     )
-    reader = hugectr.DataReaderParams(
-        hugectr.DataReaderType_t.Norm, samples, eval_source=samples
-    )
+    reader = hugectr.DataReaderParams(hugectr.DataReaderType_t.Norm, samples, eval_source=samples)
     return hugectr.Model(solver, reader, hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD))
 
 
