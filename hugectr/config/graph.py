@@ -136,6 +136,7 @@ def write_graph(
     dense: Sequence[DenseLayer],
     optimizer: OptParamsPy,
     devices: int,
+    collections: Sequence[Sequence[str]] = (),
 ) -> None:
     """Write the graph of a model: ``{"layers": [...], "model_name": "..."}``.
 
@@ -149,11 +150,16 @@ def write_graph(
         Written with every embedding that has none of its own.
     devices : int
         Global number, for ``max_vocabulary_size_global``.
+    collections : list of list of str
+        Tables of each embedding collection: what numbers them in ``Model.embedding_dump``.
     """
     layers = [_data_entry(inputs, reader)]
     layers += [_embedding_entry(embedding, optimizer, devices) for embedding in embeddings]
     layers += [_dense_entry(layer) for layer in dense]
-    text = json.dumps({"layers": layers, "model_name": model_name}, indent=2)
+    graph: dict[str, Any] = {"layers": layers, "model_name": model_name}
+    if collections:
+        graph["embedding_collections"] = [list(names) for names in collections]
+    text = json.dumps(graph, indent=2)
     Path(file).parent.mkdir(parents=True, exist_ok=True)
     Path(file).write_text(text + "\n", encoding="utf-8")
 

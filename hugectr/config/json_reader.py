@@ -20,6 +20,9 @@ from hugectr.data.regular_file import read_text
 
 _MISSING: Any = object()
 
+# What people begin the name of a remark with, as JSON has no comments; no setting begins so.
+_REMARKS = ("_", "//", "#", "$comment", "comment")
+
 
 class Nothing:
     """Stands for a missing value, so that its complaint reads like every other one."""
@@ -125,10 +128,10 @@ class JsonObject:
             self._note(key)
 
     def finish(self, *inner: "JsonObject") -> None:
-        """Complain about keys nobody asked for; those of ``inner`` objects are told where they
-        belong."""
+        """Complain about keys nobody asked for, but for remarks; those of ``inner`` objects are
+        told where they belong."""
         for key, value in self._value.items():
-            if key not in self._known:
+            if key not in self._known and not key.startswith(_REMARKS):
                 hint = did_you_mean(key, self._known)
                 for one in inner:
                     if key in one._known:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``layers`` array of a JSON config, read into the classes that scripts use."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from hugectr.base.arguments import check_choice
@@ -42,12 +42,13 @@ _REQUIRED = {
 
 @dataclass
 class ParsedLayers:
-    """What a ``layers`` array says."""
+    """What a ``layers`` array says, and which of its tables are embedding collections."""
 
     input: Input
     reader: DataReaderParams | None
     embeddings: list[SparseEmbedding]
     dense: list[DenseLayer]
+    collections: list[list[str]] = field(default_factory=list)
 
 
 def _sparse_param(item: JsonObject) -> DataReaderSparseParam:
@@ -201,6 +202,19 @@ def _dense(layer: JsonObject, kind: Layer_t, names: TensorNames) -> DenseLayer:
     return DenseLayer(kind, ends["bottom"], ends["top"], **values)
 
 
+def _collections(root: JsonObject, tables: list[SparseEmbedding]) -> list[list[str]]:
+    """Tables of each embedding collection, in the order of their numbers in a dump."""
+    value = root.raw("embedding_collections", [])
+    left = {table.sparse_embedding_name for table in tables}
+    lists = isinstance(value, list) and all(isinstance(names, list) for names in value)
+    for name in [name for names in value for name in names] if lists else [None]:
+        if not isinstance(name, str) or name not in left:
+            allowed = "lists of names of the file's tables, each in one of them once"
+            raise rejected(root.where("embedding_collections"), value, allowed)
+        left.remove(name)
+    return [list(names) for names in value]
+
+
 def parse_layers(root: JsonObject, *, shares_memory: bool = False) -> ParsedLayers:
     """Read the ``layers`` array.
 
@@ -243,4 +257,5 @@ def parse_layers(root: JsonObject, *, shares_memory: bool = False) -> ParsedLaye
             parsed.dense.append(_dense(layer, dense_types[name], names))
         else:
             layer.choice("type", sorted(offered))
+    parsed.collections = _collections(root, parsed.embeddings)
     return parsed

@@ -21,6 +21,17 @@ def _schedule(hparam: JsonObject) -> Schedule | None:
     return schedule if "learning_rate" in hparam else None
 
 
+def _check_hparam(optimizer: JsonObject, kind: Optimizer_t) -> None:
+    """Refuse parameters that are all of other types: the rate in them would not count.
+
+    Those of other types beside its own are left alone, as configs keep them to switch.
+    """
+    others = [other.hparam for other in Optimizer_t if other.hparam in optimizer]
+    if others and kind.hparam not in optimizer:
+        where = optimizer.where(others[0])
+        raise rejected(where, optimizer.raw(others[0]), f"{kind.hparam}, as type is {kind.name!r}")
+
+
 def parse_optimizer(optimizer: JsonObject) -> OptParamsPy:
     """Read an ``optimizer`` object.
 
@@ -34,10 +45,12 @@ def parse_optimizer(optimizer: JsonObject) -> OptParamsPy:
     kind = kinds[optimizer.choice("type", kinds)]
     updates = {update.name: update for update in Update_t}
     if "update_type" in optimizer and "global_update" in optimizer:
-        raise rejected(optimizer.where("global_update"), True, "only one of it and update_type")
+        found = optimizer.raw("global_update")
+        raise rejected(optimizer.where("global_update"), found, "only one of it and update_type")
     update = updates[optimizer.choice("update_type", updates, "Local")]
     if optimizer.boolean("global_update", False):
         update = Update_t.Global
+    _check_hparam(optimizer, kind)
     hparam = optimizer.object(kind.hparam, optional=True)
     values = {
         name: check_field(hparam.where(name), hparam.raw(name), name)

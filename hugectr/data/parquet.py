@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data.columns import Columns
 from hugectr.data.decode_room import decode_room
+from hugectr.data.plain_numbers import plain_numbers
 from hugectr.data.regular_file import (
     MOST_TEXT_BYTES,
     open_regular,
@@ -125,7 +126,7 @@ def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str
             text = read_text(path)
         else:
             with filesystem.open_input_stream(path) as stream:
-                text = stream.read(MOST_TEXT_BYTES).decode("utf-8")
+                text = stream.read(MOST_TEXT_BYTES).decode("utf-8-sig")
         fields = json.loads(text)
         names = {"file_names": [str(entry["file_name"]) for entry in fields["file_stats"]]}
         places: set[int] = set()
@@ -361,10 +362,10 @@ class ParquetBlocks:
             batches = table.combine_chunks().to_batches()
             if len(batches) != 1:
                 raise DataError(f"{self._files[index]!r}: row group {group} has no rows")
-            return batches[0]
         except (OSError, pa.ArrowException, ValueError) as error:
             self._open_files.current = None
             raise DataError(f"{self._files[index]!r}, row group {group}: {error}") from error
+        return plain_numbers(batches[0], f"{self._files[index]!r}, row group {group}")
 
     def decode(self, block: int, schema: int, array: int) -> None:
         """Export a row group to the addresses of an ArrowSchema and an ArrowArray."""

@@ -56,7 +56,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_text(path: Path) -> str:
-    """Read a text file in one piece.
+    """Read a text file in one piece, without the mark that editors of Windows put before it.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def read_text(path: Path) -> str:
                 f"{MOST_TEXT_BYTES}"
             )
         try:
-            return file.read(size).decode("utf-8")
+            return file.read(size).decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise DataError(f"{os.fspath(path)!r}: byte {error.start} is no UTF-8 text") from None
         except OSError as error:

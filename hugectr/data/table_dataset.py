@@ -55,7 +55,9 @@ class TableBlocks:
 
     def read(self, block: int) -> pa.RecordBatch:
         """A batch."""
-        return self._batches[block]
+        from hugectr.data.plain_numbers import plain_numbers
+
+        return plain_numbers(self._batches[block], IN_MEMORY)
 
     def decode(self, block: int, schema: int, array: int) -> None:
         """Export a batch to the addresses of an ArrowSchema and an ArrowArray."""

@@ -82,8 +82,7 @@ class Graph:
             self._read_from(given.reader)
         self.input: Input | None = None
         self.embeddings: list[SparseEmbedding] = []
-        #: Names of the tables of each embedding collection.
-        self.collections: list[list[str]] = []
+        self.collections: list[list[str]] = []  # names of the tables of each
         self.dense_layers: list[DenseLayer] = []
         self._names = TensorNames()
         self.processes = processes.current()
@@ -382,6 +381,7 @@ class Graph:
             dense,
             self.opt_params,
             self.solver.num_devices,
+            self.collections,
         )
 
     def add_all(self, parsed: ParsedLayers, include_dense_network: bool = True) -> None:
@@ -389,9 +389,9 @@ class Graph:
         self.add(parsed.input)
         for embedding in parsed.embeddings:
             self.add(embedding)
-        if include_dense_network:
-            for layer in parsed.dense:
-                self.add(layer)
+        for layer in parsed.dense if include_dense_network else ():
+            self.add(layer)
+        self.collections += parsed.collections
 
     def construct_from_json(
         self, graph_config_file: str | Path, include_dense_network: bool = True
