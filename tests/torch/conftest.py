@@ -4,6 +4,7 @@
 ``HUGECTR_TEST_DEVICE=cuda`` runs them on the first CUDA device instead of the CPU.
 """
 
+import logging
 import os
 
 import pytest
@@ -36,3 +37,14 @@ def pytest_collection_modifyitems(config, items):
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if fits(item)]
+
+
+@pytest.fixture
+def warnings():
+    """Texts of the log's warnings."""
+    texts = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: texts.append(record.getMessage())
+    logging.getLogger("hugectr").addHandler(handler)
+    yield texts
+    logging.getLogger("hugectr").removeHandler(handler)

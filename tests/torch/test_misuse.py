@@ -2,7 +2,6 @@
 """What people who know torch try first, and what they are told."""
 
 import io
-import logging
 
 import pytest
 import torch
@@ -15,17 +14,6 @@ from hugectr.torch.engine import _engines
 @pytest.fixture
 def bag(device):
     return ht.EmbeddingBag(4, mode="sum", seed=1, device=device)
-
-
-@pytest.fixture
-def warnings():
-    """Texts of the log's warnings."""
-    texts = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: texts.append(record.getMessage())
-    logging.getLogger("hugectr").addHandler(handler)
-    yield texts
-    logging.getLogger("hugectr").removeHandler(handler)
 
 
 @pytest.mark.parametrize("given", [torch.optim.Adam, "adam", {"lr": 1.0}])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules of torch whose rows are taken, and what else they do."""
 
-import logging
 import re
 
 import pytest
@@ -9,17 +8,6 @@ import torch
 
 import hugectr
 import hugectr.torch as ht
-
-
-@pytest.fixture
-def warnings():
-    """Texts of the log's warnings."""
-    texts = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: texts.append(record.getMessage())
-    logging.getLogger("hugectr").addHandler(handler)
-    yield texts
-    logging.getLogger("hugectr").removeHandler(handler)
 
 
 @pytest.mark.parametrize(
