@@ -22,7 +22,8 @@ BATCH, STEPS, D = 512, 32, 8  # steps of a day
 DAYS, WEEK = -(-ARGUMENTS.steps // STEPS) or 12, 7  # whole days
 LOCAL = hugectr.Update_t.Local
 BY_KEY = hugectr.Embedding_t.DistributedSlotSparseEmbeddingHash
-assert ARGUMENTS.data is None, "the days are generated: leave out --data"
+if ARGUMENTS.data is not None:
+    sys.exit("the days are generated: leave out --data")
 FOLDER = os.environ.get("FOLLOW") or f"runs/stream-{os.getpid()}"
 
 
