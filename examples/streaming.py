@@ -32,8 +32,7 @@ def model_of(source: str) -> hugectr.Model:
     sizes = {"batchsize": BATCH, "batchsize_eval": BATCH, "i64_input_key": True}
     solver = hugectr.CreateSolver(seed=ARGUMENTS.seed, lr=0.02, repeat_dataset=False, **sizes)
     columns = Columns("click", sparse={"keys": ["user", "item"]})
-    parquet = hugectr.DataReaderType_t.Parquet
-    reader = hugectr.DataReaderParams(parquet, source, columns=columns)
+    reader = hugectr.DataReaderParams(hugectr.DataReaderType_t.Parquet, source, columns=columns)
     model = hugectr.Model(solver, reader, hugectr.CreateOptimizer(update_type=LOCAL))
     sparse = [hugectr.DataReaderSparseParam("keys", 1, True, 2)]
     model.add(hugectr.Input(1, "label", 0, "dense", sparse))
