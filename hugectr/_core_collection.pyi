@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables without a model, in the compiled module."""
 
+from collections.abc import Sequence
 from typing import Any, TypedDict
 
 import numpy as np
@@ -99,6 +100,10 @@ class TableCollection:
     def set_steps(self, steps: int) -> None: ...
     def set_trainable(self, table: int, trainable: bool) -> None: ...
     def is_trainable(self, table: int) -> bool: ...
+    def frozen_steps(self) -> list[int]:
+        """Of each table the steps that went by while it was frozen."""
+
+    def set_frozen_steps(self, steps: Sequence[int]) -> None: ...
     def tables(self) -> list[CollectionTable]: ...
     def memory_report(self) -> list[tuple[str, str, int]]:
         """Owner, name and bytes of what lies in memory of the device."""

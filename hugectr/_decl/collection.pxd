@@ -11,7 +11,7 @@ from hugectr._decl.base cimport CppDeviceId, CppOptParams, CppTensorScalarType
 from hugectr._decl.errors cimport translate_error
 from hugectr._decl.model cimport CppMemoryReportEntry, CppProcessGroup, CppTableAccess
 from hugectr._decl.ops cimport CppTensorRef
-from hugectr._decl.specs cimport CppCombiner, CppInitialVectors, CppTableMemory
+from hugectr._decl.specs cimport CppCombiner, CppInitialVectors, CppTableMemory, CppTrainedSteps
 
 cdef extern from "core/cpp/embedding/embedding_params.hpp" namespace "hugectr" nogil:
     cdef cppclass CppTableParams "hugectr::SparseEmbeddingHashParams":
@@ -30,6 +30,7 @@ cdef extern from "core/cpp/embedding/sharded_table.hpp" namespace "hugectr" nogi
         void freeze()
         void unfreeze()
         cbool is_trainable()
+        CppTrainedSteps& trained_steps()
 
 cdef extern from "core/cpp/data/data_reader.hpp" namespace "hugectr" nogil:
     cdef cppclass CppSparseTensor "hugectr::SparseTensor":

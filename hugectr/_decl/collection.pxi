@@ -171,6 +171,16 @@ cdef class TableCollection:
     def is_trainable(self, size_t table):
         return bool(self._it.table(table).is_trainable())
 
+    def frozen_steps(self):
+        return [self._it.table(t).trained_steps().left_out() for t in range(self._it.size())]
+
+    def set_frozen_steps(self, steps):
+        cdef vector[int64_t] every = steps
+        if every.size() != self._it.size():
+            raise InvalidArgument(f"frozen steps of {every.size()} tables, not {self._it.size()}")
+        for table in range(every.size()):
+            self._it.table(table).trained_steps().set_left_out(every[table])
+
     def tables(self):
         return [CollectionTable(self, index) for index in range(self._it.size())]
 

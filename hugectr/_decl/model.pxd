@@ -197,6 +197,7 @@ cdef extern from "core/cpp/model/session.hpp" namespace "hugectr" nogil:
         float learning_rate()
         void set_learning_rate(float)
         void set_trainable(const string&, cbool) except +translate_error
+        CppTrainedSteps& trained_steps(const string&) except +translate_error
         int64_t step()
         void set_step(int64_t)
         vector[CppLayerSummary] summary() except +translate_error

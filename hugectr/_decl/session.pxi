@@ -116,6 +116,12 @@ cdef class Session:
     def set_trainable(self, str embedding, trainable):
         self._it.set_trainable(embedding, <cbool>trainable)
 
+    def frozen_steps(self, str embedding):
+        return self._it.trained_steps(embedding).left_out()
+
+    def set_frozen_steps(self, str embedding, int64_t steps):
+        self._it.trained_steps(embedding).set_left_out(steps)
+
     def step(self):
         return self._it.step()
 

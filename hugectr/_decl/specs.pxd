@@ -11,6 +11,11 @@ from libcpp.vector cimport vector
 from hugectr._decl.base cimport CppDeviceType, CppOptParams, CppTensorScalarType
 from hugectr._decl.errors cimport translate_error
 
+cdef extern from "core/cpp/optimizers/trained_steps.hpp" namespace "hugectr" nogil:
+    cdef cppclass CppTrainedSteps "hugectr::TrainedSteps":
+        int64_t left_out()
+        void set_left_out(int64_t) except +translate_error
+
 cdef extern from "core/cpp/layers/layer_spec.hpp" namespace "hugectr" nogil:
     cdef cppclass CppAttributeValue "hugectr::AttributeValue":
         CppAttributeValue(cbool)

@@ -65,6 +65,7 @@ def _give(state: TrainingState, kept: Snapshot) -> None:
             learning_rate=None,
             loss_scaling=None,
             frozen=sorted(state.frozen()),
+            frozen_steps=None,
             fit_epoch=state.fit_epoch,
         )
         set_rest(state, plan)

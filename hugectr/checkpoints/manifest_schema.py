@@ -193,13 +193,15 @@ def _schema(version: int) -> Check:
         # Later members of format 3, which earlier versions do not look at.
         "schema": mapping(_SCHEMA_FILE, _SCHEMA_ENTRY),
         "batchsize_eval": optional(integer(1, 2**31)),
+        # Of a table, or "" for the dense network; of those that were frozen in some steps.
+        "frozen_steps": mapping(_NAME, count),
         "callbacks": CALLBACKS,
         "collection": _OPTIMIZER,  # of tables without a model, what their states belong to
     }
     # Converted from the original layout there are no names of tensors; a full one has no chain.
     of_training = ("dense_tensors", "chain", "chain_crc32", "run", "description", "finite")
-    lacking = (*of_training, "callbacks", "schema", "batchsize_eval", "collection", "gone")
-    return record(fields, may_lack=lacking)
+    later = ("callbacks", "schema", "batchsize_eval", "collection", "gone", "frozen_steps")
+    return record(fields, may_lack=(*of_training, *later))
 
 
 _SCHEMAS = {version: _schema(version) for version in (1, 2, 3, LINKED_FORMAT)}

@@ -18,6 +18,7 @@ from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.base.threads import Beside
 from hugectr.checkpoints.delta import Base, chain_fields
 from hugectr.checkpoints.folder import Snapshot, held, write
+from hugectr.checkpoints.frozen_steps import frozen_steps_of
 from hugectr.checkpoints.manifest import latest as _latest
 from hugectr.checkpoints.ownership import Writer, check_owner
 from hugectr.checkpoints.rows import HeldRows, ModelRows
@@ -59,6 +60,7 @@ def take(
             "learning_rate": session.learning_rate_state(),
             "loss_scaling": session.network.loss_scaling_state(),
             "frozen": sorted(state.frozen()),
+            "frozen_steps": frozen_steps_of(state),
             "fit_epoch": state.fit_epoch,
             "description": state.description(),
             "callbacks": state.callback_states(),

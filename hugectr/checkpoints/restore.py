@@ -20,6 +20,7 @@ from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.checkpoints import schema_files
 from hugectr.checkpoints.chunks import Array, read_array
 from hugectr.checkpoints.copies import copy_to_all
+from hugectr.checkpoints.frozen_steps import set_frozen_steps
 from hugectr.checkpoints.load import TableReader, load_table, take_gone
 from hugectr.checkpoints.manifest import Manifest
 from hugectr.checkpoints.merge import Link, links_of
@@ -242,4 +243,6 @@ def set_rest(state: TrainingState, plan: Plan) -> None:
     if plan.loss_scaling is not None:
         network.set_loss_scaling_state(plan.loss_scaling)
     state.set_frozen(set(plan.frozen))
+    if plan.frozen_steps is not None:
+        set_frozen_steps(state, plan.frozen_steps)
     state.fit_epoch = plan.fit_epoch

@@ -47,6 +47,8 @@ class Plan:
     learning_rate, loss_scaling, data_position : dict or None
         None: the model keeps its own.
     frozen : list of str
+    frozen_steps : dict of str to int or None
+        Steps in which a table, or "" for the dense network, was frozen; None: as the model has it.
     tables : list of TablePlan
     taken, left : list of str
         What is taken of a checkpoint, and what is not, with the reason.
@@ -63,6 +65,7 @@ class Plan:
     data_position: Any
     frozen: Sequence[str]
     fit_epoch: int
+    frozen_steps: Mapping[str, int] | None = None
     tables: Sequence[TablePlan] = ()
     taken: Sequence[str] = field(default_factory=list)
     left: Sequence[str] = field(default_factory=list)
@@ -81,6 +84,7 @@ def plan_of(fields: Mapping[str, Any], dense: Mapping[str, Array], **changes: An
     }
     for name in ("step", "learning_rate", "loss_scaling", "data_position", "frozen", "fit_epoch"):
         values[name] = fields[name]
+    values["frozen_steps"] = fields.get("frozen_steps", {})
     return Plan(**values | changes)
 
 

@@ -12,6 +12,7 @@ from hugectr.base.errors import DataError
 from hugectr.checkpoints.restore import UNDONE
 from hugectr.checkpoints.rows import bytes_a_row
 from hugectr.processes.agreement import jointly, together
+from hugectr.torch.step_counts import StepCounts
 
 if TYPE_CHECKING:
     from hugectr.torch.engine import Engine
@@ -44,7 +45,7 @@ def or_as_before(engine: Engine, tables: Sequence[int]) -> Iterator[None]:
             kept = jointly(group, copy)
         except DataError as error:  # of a disk: whoever loads wants to be rid of them
             log.warning(f"rows that are damaged can not be given back if a load fails: {error}")
-    steps = core.steps()
+    counts = StepCounts.of(core)
     try:
         yield
     except BaseException as error:
@@ -60,7 +61,7 @@ def or_as_before(engine: Engine, tables: Sequence[int]) -> Iterator[None]:
                 core.tables()[index].reset()
                 if len(rows["keys"]):
                     core.tables()[index].load(rows)  # type: ignore[arg-type]
-            core.set_steps(steps)
+            counts.give(core)
 
         jointly(group, give_back)
         raise

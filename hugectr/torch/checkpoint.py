@@ -22,7 +22,8 @@ from hugectr.checkpoints.rows import EVERY_PROCESS, ModelRows
 from hugectr.processes.agreement import from_root, jointly, together
 from hugectr.torch.as_before import or_as_before
 from hugectr.torch.given_alike import check_given_alike
-from hugectr.torch.state_rows import checked_rows, field_of, optimizer_of, steps_of
+from hugectr.torch.state_rows import checked_rows, field_of, optimizer_of
+from hugectr.torch.step_counts import StepCounts
 
 #: How a collection goes on from a checkpoint.
 _WAYS = "load() of a collection with the same kind of optimizer"
@@ -72,8 +73,11 @@ class Checkpoints:
 
     def _snapshot(self, folder: Path) -> Snapshot:
         core = self._engine.core
-        snapshot = Snapshot.of_values("hugectr.torch", core.steps())
+        counts = StepCounts.of(core)
+        snapshot = Snapshot.of_values("hugectr.torch", counts.steps)
+        frozen = {name: steps for name, steps in counts.frozen.items() if steps > 0}
         snapshot.fields |= {"run": self._run, "collection": self._optimizer}
+        snapshot.fields["frozen_steps"] = frozen
         for name in ("dense.weights", "dense.states"):  # the dense part is torch's to save
             snapshot.dense[name] = np.empty(0, np.float32)
         for index, table in enumerate(core.tables()):
@@ -113,7 +117,7 @@ class Checkpoints:
                         load_table(own, reader, group)
             self._run = found.run or self._new_run()
         self._resumed_in = found.links[-1][0].resolve().parent if found.same else None
-        self._engine.core.set_steps(found.steps)
+        found.counts.give(self._engine.core)
 
     def take(
         self, state: Mapping[str, Any], configs: Sequence[TableConfig], rows: Callable[[str], Rows]
@@ -130,8 +134,8 @@ class Checkpoints:
         """
         checked: dict[str, Any] = {}
 
-        def check() -> tuple[dict[str, str], int]:
-            kind, steps = optimizer_of(state, self._optimizer), steps_of(state)
+        def check() -> tuple[dict[str, str], StepCounts]:
+            kind, counts = optimizer_of(state, self._optimizer), StepCounts.of_state(state)
             tables = field_of("state_dict", state, "tables")
             for config, table in zip(configs, self._engine.core.tables(), strict=True):
                 if not isinstance(tables, Mapping) or config.name not in tables:
@@ -143,11 +147,11 @@ class Checkpoints:
                     )
                 found, same = tables[config.name], kind == self._optimizer
                 checked[config.name] = checked_rows(found, config, table.parts(), states=same)
-            return kind, steps
+            return kind, counts
 
         with self._engine.call("load_state_dict"):
-            kind, steps = jointly(self._engine.group, check)
-            given = {"steps": steps, "tables": checked}
+            kind, counts = jointly(self._engine.group, check)
+            given = counts.to_state() | {"tables": checked}
             check_given_alike(self._engine.group, "load_state_dict", given)
         same = kind == self._optimizer
         if not same:
@@ -158,7 +162,8 @@ class Checkpoints:
         ):
             for config in configs:
                 rows(config.name).replace(checked[config.name])
-            jointly(self._engine.group, lambda: self._engine.core.set_steps(steps if same else 0))
+            counts = counts if same else StepCounts()
+            jointly(self._engine.group, lambda: counts.give(self._engine.core))
 
     def _found(self, path: Path) -> _Found:
         """What a checkpoint has for this collection."""
@@ -186,8 +191,9 @@ class Checkpoints:
             saved_as.append(index)
         if not same:
             self._warn_of(place, manifest.get("collection"))
-        steps, run = (manifest["step"], manifest.get("run")) if same else (0, None)
-        return _Found(links, saved_as, readers, same, steps, run)
+        counts = StepCounts(manifest["step"], manifest.get("frozen_steps", {}))
+        run = manifest.get("run") if same else None
+        return _Found(links, saved_as, readers, same, counts if same else StepCounts(), run)
 
     def _warn_of(self, source: object, theirs: Mapping[str, Any] | None) -> None:
         """Says that states of another kind of optimizer are not taken."""
@@ -212,7 +218,7 @@ class _Found:
     saved_as: list[int]
     readers: list[list[TableReader]]
     same: bool
-    steps: int
+    counts: StepCounts
     run: str | None
 
     def named(self) -> list[list[str]]:

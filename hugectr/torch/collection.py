@@ -25,6 +25,7 @@ from hugectr.torch.outside_of_torch import check_optimizer, is_exporting
 from hugectr.torch.rows import Rows
 from hugectr.torch.sharing import make_engine
 from hugectr.torch.state_rows import way_of_rows
+from hugectr.torch.step_counts import StepCounts
 from hugectr.torch.vectors import JaggedVectors
 
 #: What is said of a batch that another collection has looked up.
@@ -371,7 +372,7 @@ class Collection(Freezable):
             return {"hugectr_collection": 1, "checkpoint": str(self.save(self.state_folder))}
         return {
             "hugectr_collection": 1,
-            "steps": self._engine.core.steps(),
+            **StepCounts.of(self._engine.core).to_state(),
             "optimizer": dict(self.opt_params.to_spec()),
             "tables": {table.name: self.rows(table.name).state() for table in self.configs},
         }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.torch.step_counts import StepCounts
 
 if TYPE_CHECKING:
     from hugectr.torch.collection import Collection
@@ -99,7 +100,7 @@ def move(collection: Collection, device: torch.device, seed: int) -> None:
     """
     engine, before = collection._engine, collection._engine.core
     states = [collection.rows(table.name).state() for table in collection.configs]
-    steps = before.steps()
+    counts = StepCounts.of(before)
     where = engine.device
     engine.end_batches()
     optimizer = collection.opt_params.to_spec()
@@ -109,7 +110,7 @@ def move(collection: Collection, device: torch.device, seed: int) -> None:
         for index, (table, state) in enumerate(zip(collection.configs, states, strict=True)):
             collection.rows(table.name).move_in(state)
             engine.core.set_trainable(index, engine.trainable[index])
-        engine.core.set_steps(steps)
+        counts.give(engine.core)
     except BaseException:
         engine.device, engine.index, engine.core = where, where.index or 0, before
         raise

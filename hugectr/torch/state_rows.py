@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.row_keys import check_row_keys
 from hugectr.checkpoints.finite import nonfinite
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from hugectr.torch.configs import TableConfig
 
 #: A step is ten digits of a checkpoint's name.
-_MOST_STEPS = 10**10 - 1
+MOST_STEPS = 10**10 - 1
 _RESERVED_KEY = 2**63 - 1
 
 
@@ -57,14 +56,6 @@ def field_of(where: str, fields: Any, name: str) -> Any:
     if name not in fields:
         raise InvalidArgument(f"{where} has no {name!r}; it has {sorted(map(str, fields))}")
     return fields[name]
-
-
-def steps_of(state: Mapping[str, Any]) -> int:
-    """The steps of a state, in bounds."""
-    steps = field_of("state_dict", state, "steps")
-    if not isinstance(steps, int):
-        raise rejected("state_dict: steps", steps, f"an integer from 0 to {_MOST_STEPS}")
-    return check_int("state_dict: steps", steps, 0, _MOST_STEPS)
 
 
 def optimizer_of(state: Mapping[str, Any], names: Any) -> dict[str, str]:
@@ -229,7 +220,7 @@ def _last_step(where: str, rows: Mapping[str, Any], count: int, wanted: bool) ->
     found = check_row_keys(name, _on_host(name, field_of(where, rows, "last_step")))
     if found.shape != (count,):
         raise InvalidArgument(f"{name} has shape {found.shape}, must be {(count,)}")
-    if found.size and (found.min() < 0 or found.max() > _MOST_STEPS):
+    if found.size and (found.min() < 0 or found.max() > MOST_STEPS):
         worst = found.min() if found.min() < 0 else found.max()
-        raise rejected(name, int(worst), f"integers from 0 to {_MOST_STEPS}")
+        raise rejected(name, int(worst), f"integers from 0 to {MOST_STEPS}")
     return found

@@ -17,6 +17,7 @@
 #include "core/cpp/embedding/table/nearest.hpp"
 #include "core/cpp/embedding/table/row_order.hpp"
 #include "core/cpp/embedding/table_spec.hpp"
+#include "core/cpp/optimizers/trained_steps.hpp"
 
 namespace hugectr {
 
@@ -47,9 +48,11 @@ class HCTR_API ShardedTable {
     return params_.pooled() ? placement_->slot_of_bucket(rank) : SlotOfBucket{1, 1, 0};
   }
 
-  void freeze() { trainable_ = false; }
-  void unfreeze() { trainable_ = true; }
-  bool is_trainable() const { return trainable_; }
+  void freeze() { trained_.freeze(); }
+  void unfreeze() { trained_.unfreeze(); }
+  bool is_trainable() const { return trained_.is_trainable(); }
+  TrainedSteps& trained_steps() { return trained_; }
+  const TrainedSteps& trained_steps() const { return trained_; }
 
   /// Rows of the local devices, trained ones only, sorted by (slot, key).
   BufferBag dump(bool with_states);
@@ -161,7 +164,7 @@ class HCTR_API ShardedTable {
   std::vector<Table*> by_device_;  ///< local: of parts_ and others_; then those of frequent rows
   TableParts parts_;               ///< whose rows are read out
   TableParts others_;              ///< that have copies of them, or other columns
-  bool trainable_ = true;
+  TrainedSteps trained_;
   RowMark now_ = 0;        ///< the last mark; 0: rows are not noted
   RowMark erased_ = 0;     ///< the last mark before rows were erased
   RowMark forgotten_ = 0;  ///< the last mark before what went was not noted

@@ -56,6 +56,8 @@ inline constexpr const char* kSampleWeight =
 inline constexpr const char* kInvWeightSum =
     "@inv_weight_sum";                         ///< (1) float32: 1 / samples of the global batch
 inline constexpr const char* kStep = "@step";  ///< (1) int64: training step, from 1
+/// (1) int64: number of the dense weights' own update, without steps that they were frozen in
+inline constexpr const char* kDenseStep = "@dense_step";
 inline constexpr const char* kFirstSample =
     "@first_sample";  ///< (1) int64: global row of local row 0, of each micro-batch
 inline constexpr const char* kLearningRate = "@lr";  ///< (1) float32

@@ -30,6 +30,7 @@ void add_step_tensors(StepSchedule& schedule, std::size_t local_batch) {
   schedule.add_tensor(names::kSampleWeight, {local_batch}, kExternal);
   schedule.add_tensor(names::kInvWeightSum, {1}, kExternal);
   schedule.add_tensor(names::kStep, {1}, kExternal, TensorScalarType::Int64);
+  schedule.add_tensor(names::kDenseStep, {1}, kExternal, TensorScalarType::Int64);
   schedule.add_tensor(names::kFirstSample, {1}, kExternal, TensorScalarType::Int64);
   schedule.add_tensor(names::kLearningRate, {1}, kExternal);
   schedule.add_tensor(names::kLoss, {1}, kExternal);
@@ -303,7 +304,7 @@ void NetworkGraph::append_update(StepSchedule& schedule) {
   update.w = w;
   update.g = g;
   update.lr = schedule.ref(names::kLearningRate);
-  update.step = schedule.ref(names::kStep);
+  update.step = schedule.ref(names::kDenseStep);
   if (state_count() > 0) {
     update.state0 =
         schedule.add_tensor(names::kState0, {layout_.flat_size()}, TensorRole::External);

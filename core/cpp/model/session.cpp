@@ -116,6 +116,8 @@ bool SessionState::train() {
     throw;
   }
   ++s.step;
+  for (std::size_t t = 0; t < s.tables->size(); ++t) (*s.tables)[t].trained_steps().stepped();
+  s.dense_steps.stepped();
   s.trained_to = planned.batch->next;
   s.train_reader->release(planned.batch);
   if (s.plan_when_done || evicts) {
@@ -191,15 +193,17 @@ void Session::set_step(std::int64_t step) {
 }
 
 void Session::set_trainable(const std::string& embedding, bool trainable) {
-  if (embedding.empty()) {
-    state_->dense_trainable = trainable;
-    return;
-  }
+  TrainedSteps& steps = trained_steps(embedding);
+  trainable ? steps.unfreeze() : steps.freeze();
+}
+
+TrainedSteps& Session::trained_steps(const std::string& embedding) {
+  if (embedding.empty()) return state_->dense_steps;
   std::string known;
   for (std::size_t i = 0; i < num_tables(); ++i) {
     ShardedTable& table = (*state_->tables)[i];
     const std::string& name = table.params().name;
-    if (name == embedding) return trainable ? table.unfreeze() : table.freeze();
+    if (name == embedding) return table.trained_steps();
     known += (known.empty() ? "'" : ", '") + name + "'";
   }
   throw InvalidArgument(concat("there is no embedding '", embedding, "'; the model has: ", known));

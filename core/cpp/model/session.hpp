@@ -21,6 +21,7 @@
 #include "core/cpp/model/session_reader.hpp"
 #include "core/cpp/model/session_table.hpp"
 #include "core/cpp/model/spec.hpp"
+#include "core/cpp/optimizers/trained_steps.hpp"
 
 namespace hugectr {
 
@@ -82,6 +83,9 @@ class HCTR_API Session {
   float learning_rate() const;  ///< of the next step
   /// Names of the tables, or "" for the dense network.
   void set_trainable(const std::string& embedding, bool trainable);
+  /// How many steps each of them was frozen in: a training that goes on from a checkpoint has them
+  /// from there.
+  TrainedSteps& trained_steps(const std::string& embedding);
   /// Updates done so far (the t of Adam) and a way to continue from it.
   std::int64_t step() const;
   void set_step(std::int64_t step);

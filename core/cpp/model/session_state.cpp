@@ -98,6 +98,7 @@ StepScalars SessionState::scalars_for(std::size_t local_id, const Batch& batch, 
   scalars.lr = lr;
   scalars.inv_weight_sum = batch.weight_sum > 0 ? static_cast<float>(1.0 / batch.weight_sum) : 0.0f;
   scalars.step = train ? step + 1 : step;
+  scalars.dense_step = dense_steps.own(scalars.step);
   const std::size_t parts = train ? solver.micro_batches : 1;
   const std::size_t own = solver.batchsize / resources->get_global_gpu_count() / parts;
   for (std::size_t m = 0; m < parts; ++m) {
@@ -155,7 +156,8 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   const auto gradient_of = [&](std::size_t table) { return vectors[local_id].gradients[table]; };
   const auto update_tables = [&] {
     tables->backward_and_update(local_id, planned.slot, gradient_of,
-                                {network.lr(), network.step(), network.unscale()}, beside);
+                                {network.lr(), network.step(), network.unscale(), step + 1},
+                                beside);
   };
   // Where gradients travel, those of dense weights go before the tables' update: their own update
   // runs beside it.
@@ -168,7 +170,7 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
     if (m + 1 == parts && !updates_last) update_tables();
   };
   using Work = Network::MicroBatchWork;
-  network.train(dense_trainable, beside ? Work(take_gradients) : Work{},
+  network.train(dense_steps.is_trainable(), beside ? Work(take_gradients) : Work{},
                 brings_beside ? Work(bring_vectors) : Work{});
   if (updates_last) network.update_inputs(update_tables);
   if (timed) clock.end_stage(stream);
@@ -176,9 +178,9 @@ void SessionState::train_on(std::size_t local_id, const PlannedBatch& planned) {
   if (network.clips_norm()) {
     tables->bring_gradients(local_id, planned.slot, gradient_of, network.clear_row_squares(),
                             network.step());
-    network.clip_norm(dense_trainable);
+    network.clip_norm(dense_steps.is_trainable());
   }
-  if (dense_trainable) network.update_params();
+  if (dense_steps.is_trainable()) network.update_params();
   if (timed) clock.end_stage(stream);
   if (!beside) update_tables();
   network.wait_for_inputs();

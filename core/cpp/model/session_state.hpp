@@ -19,6 +19,7 @@
 #include "core/cpp/model/plan_ahead.hpp"
 #include "core/cpp/model/spec.hpp"
 #include "core/cpp/model/stage_clock.hpp"
+#include "core/cpp/optimizers/trained_steps.hpp"
 
 namespace hugectr {
 
@@ -131,7 +132,7 @@ struct SessionState : std::enable_shared_from_this<SessionState> {
   float lr = 0.0f;
   std::int64_t step = 0;        ///< updates done
   bool reads_together = false;  ///< a damaged batch is known to all processes already
-  bool dense_trainable = true;
+  TrainedSteps dense_steps;
   bool at_end = false, eval_at_end = false;
   std::size_t eval_samples = 0;  ///< of the last evaluation batch
   ReadPosition trained_to;       ///< behind the last batch that trained

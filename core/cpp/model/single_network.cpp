@@ -49,7 +49,7 @@ void SingleNetwork::forward(std::int64_t step) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   StepScalars scalars;
   scalars.inv_weight_sum = sum > 0 ? static_cast<float>(1.0 / sum) : 0.0f;
-  scalars.step = step;
+  scalars.step = scalars.dense_step = step;
   network_->set_scalars(scalars);
   train_ ? network_->forward() : network_->eval();
   resources_->synchronize();

@@ -16,7 +16,8 @@ inline constexpr std::size_t kMostMicroBatches = 8;
 
 /// Scalars of one step, written before its records run, all with one copy.
 struct StepScalars {
-  std::int64_t step = 1;  ///< update number, from 1
+  std::int64_t step = 1;        ///< update number, from 1
+  std::int64_t dense_step = 1;  ///< the same without steps that the dense weights were frozen in
   /// Global row of this device's first row, and of the first of each further micro-batch.
   std::array<std::int64_t, kMostMicroBatches> first_samples{};
   float lr = 0.0f;
@@ -42,6 +43,7 @@ inline std::map<std::string, TensorRef> step_scalar_refs(const TensorRef& scalar
   return {
       {names::kInvWeightSum, step_scalar(scalars, offsetof(StepScalars, inv_weight_sum), kFloat)},
       {names::kStep, step_scalar(scalars, offsetof(StepScalars, step), kInt)},
+      {names::kDenseStep, step_scalar(scalars, offsetof(StepScalars, dense_step), kInt)},
       {names::kFirstSample, first},
       {names::kLearningRate, step_scalar(scalars, offsetof(StepScalars, lr), kFloat)},
   };

@@ -236,6 +236,12 @@ class FakeSession:
     def set_step(self, step):
         self.values["step"] = step
 
+    def frozen_steps(self, name):
+        return self.values.get(("frozen_steps", name), 0)
+
+    def set_frozen_steps(self, name, steps):
+        self.values["frozen_steps", name] = steps
+
     def seed(self):
         return 3
 

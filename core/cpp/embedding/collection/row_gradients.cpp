@@ -23,7 +23,7 @@ TensorRef rows_of(TensorRef array, std::size_t begin, std::size_t n) {
 }  // namespace
 
 RowGradients::RowGradients(LookupGroup& group, GPUResource& gpu)
-    : group_(group), gpu_(gpu), parts_(group.size()), staging_(gpu) {
+    : group_(group), gpu_(gpu), parts_(group.size()), staging_(gpu), own_steps_(gpu) {
   for (std::size_t t = 0; t < parts_.size(); ++t) grow(t, 0);
   counts_arena_ =
       DeviceBuffer2::create("rows with gradients", DeviceAllocator(gpu.memory_resource()));
@@ -195,7 +195,8 @@ void RowGradients::apply(std::span<const UpdateScalars> scalars, std::int64_t nu
   };
   const auto update = [&](std::size_t t, const RowRuns& all, const RowArrays& arrays) {
     ShardedTable& table = group_.table(t);
-    updates.add(all, arrays, scalars[t], table.params().opt_params);
+    updates.add(all, arrays, scalars[t], own_steps_.of(context, t, table, scalars[t]),
+                table.params().opt_params);
   };
   for (const std::size_t t : moving) {
     // Of all rows that have numbers: these gradients are of several plans.

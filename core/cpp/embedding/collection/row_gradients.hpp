@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
+#include "core/cpp/embedding/lookup/own_steps.hpp"
 #include "core/cpp/embedding/lookup/row_updates.hpp"
 #include "core/cpp/embedding/table/row_staging.hpp"
 #include "core/cpp/memory/general_buffer2.hpp"
@@ -82,6 +83,7 @@ class RowGradients {
   /// For updates of tables over tiers, which stage as plans do; null: there is none.
   std::optional<PlanSlot> slot_;
   RowStaging staging_;
+  OwnSteps own_steps_;
   std::unique_ptr<Event> grouped_;   ///< compute stream: which rows an update changes
   std::unique_ptr<Event> planned_;   ///< plan stream: new rows of all plans have their content
   std::unique_ptr<Event> staged_;    ///< plan stream: where they lie

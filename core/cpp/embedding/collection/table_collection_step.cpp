@@ -109,6 +109,7 @@ void TableCollection::step(std::span<const float> rates, const TensorRef& unscal
   for (std::size_t t = 0; t < scalars.size(); ++t) {
     scalars[t].lr = make_ref(rates_.get_ptr() + t, {1}, device());
     scalars[t].step = gradients_.step_number();
+    scalars[t].number = number;
     if (!unscale.empty()) scalars[t].unscale = make_ref(unscale.ptr<float>() + t, {1}, device());
   }
   gradients_.apply(scalars, number);
@@ -124,6 +125,7 @@ void TableCollection::step(std::span<const float> rates, const TensorRef& unscal
 void TableCollection::stepped(std::int64_t number, const Insertions::RowsOfTable& updated) {
   // Only now: who sees a new row sees it trained, and an update that failed has shown none.
   steps_ = number;
+  for (std::size_t t = 0; t < group_.size(); ++t) group_.table(t).trained_steps().stepped();
   insertions_.show(updated);
   drop_gradients();
   insertions_.settle();
@@ -153,7 +155,7 @@ void TableCollection::update(Token token, std::span<const TensorRef> gradients,
   const std::int64_t number = steps_ + 1;
   gradients_.set_step_number(number);
   const UpdateScalars scalars{
-      make_ref(rates_.get_ptr(), {1}, device()), gradients_.step_number(), {}};
+      make_ref(rates_.get_ptr(), {1}, device()), gradients_.step_number(), {}, number};
   group_.backward_and_update(kLocal, batch.slot, gradients, scalars);
   precede_caller(compute, stream);
   insertions_.await_update(token);

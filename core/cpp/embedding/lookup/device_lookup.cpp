@@ -27,7 +27,11 @@ bool is_real(TensorScalarType type) {
 
 DeviceLookup::DeviceLookup(const std::vector<std::unique_ptr<ShardedTable>>& tables,
                            GPUResource& gpu)
-    : gpu_(gpu), tables_(tables.size()), pooled_(make_pooled_exchange()), staging_(gpu) {
+    : gpu_(gpu),
+      tables_(tables.size()),
+      own_steps_(gpu),
+      pooled_(make_pooled_exchange()),
+      staging_(gpu) {
   for (std::size_t t = 0; t < tables_; ++t) add_part(t, *tables[t], false);
   for (std::size_t t = 0; t < tables_; ++t) {
     if (!tables[t]->frequent_placement()) continue;
@@ -354,7 +358,9 @@ void DeviceLookup::update(const OpContext& context, std::span<const Shipment> gr
                  .gradient = gradient.vectors,
                  .scale = plan.run_scale,
                  .rounding = plan.rounding},
-                plan.staged.arrays, scalars, gradient.route->params().opt_params);
+                plan.staged.arrays, scalars,
+                own_steps_.of(context, gradient.table, parts_[gradient.table].table, scalars),
+                gradient.route->params().opt_params);
   }
   updates.run(context);
 }

@@ -12,6 +12,7 @@
 #include "core/cpp/embedding/lookup/frequent_keys.hpp"
 #include "core/cpp/embedding/lookup/lookup_group.hpp"
 #include "core/cpp/embedding/lookup/lookup_plan.hpp"
+#include "core/cpp/embedding/lookup/own_steps.hpp"
 #include "core/cpp/embedding/lookup/positions.hpp"
 #include "core/cpp/embedding/sharded_table.hpp"
 #include "core/cpp/embedding/table/row_staging.hpp"
@@ -165,14 +166,15 @@ class DeviceLookup {
   std::vector<Shipment> backward_all(const OpContext& context, const LookupPlan& plan,
                                      std::span<const TensorRef> gradients, const Exchange* exchange,
                                      const Rounding& rounding) const;
-  static void update(const OpContext& context, std::span<const Shipment> gradients,
-                     const UpdateScalars& scalars);
+  void update(const OpContext& context, std::span<const Shipment> gradients,
+              const UpdateScalars& scalars);
 
   GPUResource& gpu_;
   std::string owner_;  ///< tables and device, for reports
   std::size_t tables_;
   std::size_t micro_batches_ = 1;  ///< of training batches
   std::vector<Part> parts_;
+  OwnSteps own_steps_;
   std::unique_ptr<Exchange> pooled_;
   std::unique_ptr<UniqueExchange> unique_;    ///< null: vectors travel pooled, or not at all
   std::unique_ptr<ReplicaExchange> replica_;  ///< null: no table is on all devices

@@ -31,9 +31,10 @@ struct PlannedRows {
 
 /// Device scalars of an update.
 struct UpdateScalars {
-  TensorRef lr;       ///< (1) float32
-  TensorRef step;     ///< (1) int64
-  TensorRef unscale;  ///< (1) float32, or empty: 1
+  TensorRef lr;             ///< (1) float32
+  TensorRef step;           ///< (1) int64
+  TensorRef unscale;        ///< (1) float32, or empty: 1
+  std::int64_t number = 0;  ///< what `step` holds
 };
 
 /// Tables that travel together: one plan a batch and one exchange each way for all of them, vector

@@ -8,7 +8,7 @@
 namespace hugectr {
 
 void RowUpdates::add(const RowRuns& runs, const RowArrays& arrays, const UpdateScalars& scalars,
-                     const OptParams& params) {
+                     const TensorRef& step, const OptParams& params) {
   updates_.push_back({.sorted_buckets = runs.sorted_buckets,
                       .unique_rows = runs.distinct,
                       .run_offsets = runs.run_offsets,
@@ -18,7 +18,7 @@ void RowUpdates::add(const RowRuns& runs, const RowArrays& arrays, const UpdateS
                       .weights = arrays.vectors,
                       .last_step = arrays.last_step,
                       .lr = scalars.lr,
-                      .step = scalars.step,
+                      .step = step,
                       .unscale = scalars.unscale,
                       .states = arrays.states,
                       .rounding = runs.rounding,
@@ -29,7 +29,7 @@ void RowUpdates::add(const RowRuns& runs, const RowArrays& arrays, const UpdateS
                      .run_count = runs.run_count,
                      .weights = arrays.vectors,
                      .lr = scalars.lr,
-                     .step = scalars.step,
+                     .step = step,
                      .unscale = scalars.unscale,
                      .states = arrays.states,
                      .rounding = runs.rounding,

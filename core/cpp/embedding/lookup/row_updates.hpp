@@ -21,8 +21,9 @@ struct RowRuns {
 /// Updates of several tables, run as one op each for the rows of the runs and for all others.
 class RowUpdates {
  public:
+  /// `step`: number of the table's own update (OwnSteps).
   void add(const RowRuns& runs, const RowArrays& arrays, const UpdateScalars& scalars,
-           const OptParams& params);
+           const TensorRef& step, const OptParams& params);
   void run(const OpContext& context);
   /// Room for the updates of so many tables.
   void reserve(std::size_t tables) { updates_.reserve(tables); }
