@@ -335,6 +335,13 @@ class Engine:
         self.core.step(rates(), None if unscale is None else memory_of(unscale), self.stream())
         self.release_ended()
 
+    def count_no_step(self, tables: Sequence[int]) -> None:
+        """The last step was none of these tables', as of one that is frozen."""
+        counts = self.core.frozen_steps()
+        for table in tables:
+            counts[table] += self.trainable[table]
+        self.core.set_frozen_steps(counts)
+
     def clear_gradients(self) -> None:
         """Forgets the gradients since the last step."""
         self.release_ended()

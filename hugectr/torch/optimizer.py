@@ -182,7 +182,10 @@ class CollectionOptimizer(torch.optim.Optimizer):
         return self._waiting.unscale()
 
     def _update(self) -> None:
+        left_out = self._waiting.left_out()
         self._engine.step(self._rates, self._unscale())
+        if left_out:
+            self._engine.count_no_step(left_out)
         self._waiting.forget()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

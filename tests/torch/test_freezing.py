@@ -60,6 +60,25 @@ def test_frozen_steps_are_no_steps_of_a_table(kind, fused, names, device):
     assert_same_rows(plain, collection)
 
 
+def test_a_step_without_a_gradient_is_none_of_the_table(device):
+    ours, theirs = optimizers("adam")
+    plain = Plain("sum", sparse=True).to(device)
+    collection = collection_of(plain, "sum", ours, device)
+    sparse = [theirs(plain.parameters()), collection.optimizer(lr=0.1)]
+    generator = torch.Generator().manual_seed(9)
+    for step in range(BEFORE + FROZEN + AFTER):
+        batch = {name: bags(generator, device) for name in DIMS}
+        for vectors in (plain(batch), collection(batch).values()):
+            vectors.square().sum().backward()
+        if step % 3:
+            plain.tables["item"].weight.grad = None
+            sparse[1].rows[list(DIMS).index("item")].grad = None
+        for optimizer in sparse:
+            optimizer.step()
+            optimizer.zero_grad()
+        assert_same_rows(plain, collection)
+
+
 @pytest.mark.parametrize("way", ["save", "state_dict"])
 def test_a_collection_that_is_read_back_goes_on_with_them(way, device, tmp_path):
     lazy = hugectr.CreateOptimizer(hugectr.Optimizer_t.Adam, hugectr.Update_t.LazyGlobal)
