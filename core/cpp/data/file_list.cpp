@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <sstream>
+#include <string_view>
 
 #include "core/cpp/base/error.hpp"
 #include "core/cpp/base/log.hpp"
@@ -18,6 +19,8 @@ namespace {
 
 /// Half a million paths; anything larger is no list.
 constexpr std::uint64_t kMostListBytes = std::uint64_t{64} << 20;
+/// The mark of UTF-8 that editors of Windows put first.
+constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
 std::string trimmed(const std::string& line) {
   const auto first = line.find_first_not_of(" \t\r");
@@ -63,7 +66,8 @@ std::vector<std::string> read_file_list(const std::string& path) {
   if (opened.size == 0) fail("is empty; line 1 must be the number of files");
   FileBytes bytes;
   RandomAccessFile(path).read(0, opened.size, bytes);
-  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.starts_with(kMark)) text.erase(0, kMark.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_length(text, at);
     if (length == 0 || text[at] == '\0') {

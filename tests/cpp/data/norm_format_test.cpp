@@ -168,6 +168,9 @@ TEST_F(NormErrors, FileListsAreNamed) {
   expect_text(error_for_list("0\n"), {"line 1 is '0'"});
   expect_text(error_for_list("-1\na\n"), {"line 1 is '-1'"});
   expect_text(error_for_list("3\na\nb\n\n"), {"says 3 files", "2 paths"});
+  expect_text(error_for_list("\xEF\xBB\xBF"
+                             "2\r\na\r\n"),
+              {"says 2 files", "1 paths"});
   expect_text(error_of([&] {
                 testing::norm_source(std::filesystem::temp_directory_path().string(), layout_,
                                      Check::Sum, false, OnBadData::Error);
