@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hugectr.base import log
 from hugectr.model.table_places import table_places
 from hugectr.spec.precision import warn_of_small_scale
+from hugectr.spec.sized_rows import rows_of_slots
 
 if TYPE_CHECKING:
     from hugectr.model.graph import Graph
@@ -31,7 +32,8 @@ def log_compiled(graph: Graph, device: str) -> None:
         name = embedding.sparse_embedding_name
         of_plan = spec["max_vocabulary_size_per_gpu"]  # where a plan places it
         own = 0 if graph.etc.is_used else embedding.rows_per_gpu
-        rows = (own and of_plan) or own or "unbounded"
+        sized = rows_of_slots(embedding, spec["placement"], solver.num_devices)
+        rows = sized or (own and of_plan) or own or "unbounded"
         log.info(f"max_vocabulary_size_per_gpu_={rows} ({name})")
         if name in places:
             log.info(f"Embedding {name}: placed {places[name]}")
