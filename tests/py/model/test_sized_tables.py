@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables whose slots have sizes: these are their budget, and all that is said of it goes by them."""
+"""Tables whose slots have sizes: these are their budget, and all that is said goes by them."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_the_log_and_the_graph(data, kind, devices, megabytes, capsys, tmp_path)
 
 def test_the_sizes_are_what_the_core_goes_by(data):
     model = make(data, LOCALIZED, 1, workspace_size_per_gpu_in_mb=1, slot_size_array=[4, 4, 4])
-    with pytest.raises(hugectr.OutOfMemory, match="may have 12 .the sum of slot_size_array"):
+    with pytest.raises(hugectr.OutOfMemory, match=r"may have 12 .the sum of slot_size_array"):
         model.train()
 
 
