@@ -149,18 +149,22 @@ class Training:
         if not self._is_evaluated or not self._metrics:
             same_call(self._graph.group, "Model.get_eval_metrics")
             self._metrics = self._graph.session.get_eval_metrics()
-            self._is_evaluated = True
-            self._tell_of_nan()
+            never, self._is_evaluated = self._is_evaluated, True
+            self._tell_of_nan(never)
         return list(self._metrics)
 
-    def _tell_of_nan(self) -> None:
-        """Warn, once, where samples have no AUC."""
+    def _tell_of_nan(self, never: bool) -> None:
+        """Warn, once, where samples have no AUC; each time where there are none: ``never``."""
         if self._told_of_nan:
             return
         without = [
             name for name, value in self._metrics if name.startswith("AUC") and math.isnan(value)
         ]
-        if without:
+        if without and never:
+            log.warning(
+                f"evaluation: {', '.join(without)} is nan: no batch was evaluated, see eval()"
+            )
+        elif without:
             self._told_of_nan = True
             log.warning(
                 f"evaluation: {', '.join(without)} is nan: it needs samples of both classes, and "
