@@ -30,6 +30,8 @@ def log_compiled(graph: Graph, device: str) -> None:
     places = table_places(graph, graph.session)
     for embedding, spec in zip(graph.embeddings, graph.to_spec()["embeddings"], strict=True):
         name = embedding.sparse_embedding_name
+        if (kind := embedding.embedding_type.name) != spec["type"]:
+            log.info(f"Embedding {name}: {kind} gives the result of {spec['type']}")
         of_plan = spec["max_vocabulary_size_per_gpu"]  # where a plan places it
         own = 0 if graph.etc.is_used else embedding.rows_per_gpu
         sized = rows_of_slots(embedding, spec["placement"], solver.num_devices)

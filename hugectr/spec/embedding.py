@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hugectr.base import log
 from hugectr.base.arguments import (
     check_enum,
     check_float,
@@ -365,14 +364,8 @@ class SparseEmbedding:
         optimizer : OptParamsPy, optional
             The model's; None: nothing trains.
         """
-        kind = ONE_HOT.get(self.embedding_type, self.embedding_type)
-        if kind is not self.embedding_type:
-            log.info(
-                f"Embedding {self.sparse_embedding_name}: {self.embedding_type.name} gives the "
-                f"result of {kind.name}"
-            )
         spec: EmbeddingSpec = {
-            "type": kind.name,
+            "type": ONE_HOT.get(self.embedding_type, self.embedding_type).name,
             "workspace_size_per_gpu_in_mb": self.workspace_size_per_gpu_in_mb,
             "max_vocabulary_size_per_gpu": self.max_vocabulary_size_per_gpu,
             "embedding_vec_size": self.embedding_vec_size,

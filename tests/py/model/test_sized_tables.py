@@ -26,7 +26,9 @@ def data(rng):
 @pytest.mark.parametrize("kind", [LOCALIZED, "LocalizedSlotSparseEmbeddingOneHot"])
 def test_the_log_and_the_graph(data, kind, devices, megabytes, capsys, tmp_path):
     model = make(data, kind, devices, workspace_size_per_gpu_in_mb=megabytes)
-    assert f"max_vocabulary_size_per_gpu_={MOST[devices]} (emb)" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"max_vocabulary_size_per_gpu_={MOST[devices]} (emb)" in said
+    assert said.count(f"{kind} gives the result of {LOCALIZED}") == (kind != LOCALIZED)
     model.graph_to_json(tmp_path / "graph.json")
     graph = json.loads((tmp_path / "graph.json").read_text())
     found = graph["layers"][1]["sparse_embedding_hparam"]
