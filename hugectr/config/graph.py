@@ -16,6 +16,7 @@ from hugectr.spec.layer_parameters import LAYER_PARAMETERS, json_word
 from hugectr.spec.layers import DenseLayer
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.spec.reader import DataReaderParams
+from hugectr.spec.sized_rows import rows_of_slots
 
 
 def _data_entry(inputs: Input, reader: DataReaderParams | None) -> dict[str, Any]:
@@ -71,7 +72,8 @@ def _embedding_entry(
         hparam["workspace_size_per_gpu_in_mb"] = embedding.workspace_size_per_gpu_in_mb
     else:
         hparam["max_vocabulary_size_per_gpu"] = embedding.max_vocabulary_size_per_gpu
-    hparam["max_vocabulary_size_global"] = embedding.rows_per_gpu * devices
+    most = rows_of_slots(embedding) or embedding.rows_per_gpu * devices
+    hparam["max_vocabulary_size_global"] = most
     if embedding.slot_size_array:
         hparam["slot_size_array"] = embedding.slot_size_array
     if embedding.is_hybrid:

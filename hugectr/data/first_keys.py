@@ -135,7 +135,7 @@ def _raw(spec: ReaderSpec, shape: SampleShape, limit: int) -> Iterator[_Part]:
     paths, reading = spec["source"].split("\n"), spec["raw"]
     assert reading is not None, "the format has said so"
     sizes = [regular_file_size(path) for path in paths]
-    hotness = _hotness_of_raw(reading, shape, sum(sizes))
+    hotness = _hotness_of_raw(reading, shape, spec["source"], sum(sizes))
     for path, size in zip(paths, sizes, strict=True):
         if size and limit > 0:
             table = read_raw(path, RawShape(shape.front, 0, hotness), limit)
@@ -143,14 +143,17 @@ def _raw(spec: ReaderSpec, shape: SampleShape, limit: int) -> Iterator[_Part]:
             yield table.counts, table.keys
 
 
-def _hotness_of_raw(reading: RawReading, shape: SampleShape, size: int) -> tuple[int, ...]:
+def _hotness_of_raw(
+    reading: RawReading, shape: SampleShape, source: str, size: int
+) -> tuple[int, ...]:
     """Keys of each slot in files of so many bytes: the core's rule."""
-    most, one = shape.hotness, (1,) * len(shape.hotness)
-    if reading.get("keys") == "All" or sum(most) == sum(one):
+    most = shape.hotness
+    if reading.get("keys") == "All":
         return most
-    # Where nobody says how many samples there are, a slot has one key.
-    fits = 4 * reading["num_samples"] * (shape.front + sum(most)) == size
-    return most if reading["num_samples"] and fits else one
+    if not reading["num_samples"]:  # nobody says how many samples there are: a slot has one key
+        return (1,) * len(most)
+    raw = RawShape(shape.front, 0, most, num_samples=reading["num_samples"])
+    return raw.hotness_in(source.replace("\n", ", "), size)
 
 
 def _arrow(spec: ReaderSpec, shape: SampleShape, limit: int) -> Iterator[_Part]:

@@ -24,7 +24,7 @@ from hugectr.estimator.jobs import in_whole_shares
 from hugectr.estimator.parameters import Parameters, seed_of
 from hugectr.estimator.schemas import check_schema, inferred, tell_unused
 from hugectr.estimator.training import Task, Training
-from hugectr.estimator.weights import Floats, product, weighed
+from hugectr.estimator.weights import Floats, of_mean_one, product, weighed
 from hugectr.models.catalogue import OF_HISTORIES, check_model
 from hugectr.models.sizes import model_sizes, training_sizes
 from hugectr.spec.optimizer import check_field
@@ -150,7 +150,8 @@ class Estimator(Fitted, Parameters):
             Labels, or the name of their column in X: of a classifier two or more classes, of a
             regressor numbers. A named series that is a column of X is that column, and no feature.
         sample_weight : array_like, (rows,), or None
-            How much a row counts, from 0 on; rows of weight 0 are left out.
+            How much a row counts beside the others, from 0 on: weights are divided by their mean.
+            Rows of weight 0 are left out.
         eval_set : tuple (X, y), list of one, or None
             What early stopping evaluates on, in place of a share of X. Where y is a name, data with
             that column will do. AUC needs rows of both classes there.
@@ -214,7 +215,7 @@ class Estimator(Fitted, Parameters):
             schema = inferred(rows.chosen(stays), rows.name, schema, roles)
             if self.schema is None and self._tells_unused:
                 tell_unused(where, schema, roles["ignore"])
-        data = rows.encoded(schema, stays)
+        data = of_mean_one(rows.encoded(schema, stays))
         evaluated = None
         if eval_set is not None:
             named = f"{where}: eval_set"

@@ -27,3 +27,15 @@ def weighed(
     if weight is None:
         return data
     return replace(data, weight=product(weight if rows is None else weight[rows], data.weight))
+
+
+def of_mean_one(data: EncodedData) -> EncodedData:
+    """Samples whose weights are divided by their mean.
+
+    They say how much rows count beside each other. Their sum must not decide how large gradients
+    are beside the optimizer's epsilon and the penalties: with weights that sum to 1, as many have
+    them, nothing would be learnt.
+    """
+    if data.weight is None or not (mean := data.weight.mean(dtype=np.float64)):
+        return data
+    return replace(data, weight=(data.weight / mean).astype(np.float32))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hugectr.base import log
 from hugectr.model.table_places import table_places
 from hugectr.spec.precision import warn_of_small_scale
+from hugectr.spec.sized_rows import rows_of_slots
 
 if TYPE_CHECKING:
     from hugectr.model.graph import Graph
@@ -29,9 +30,12 @@ def log_compiled(graph: Graph, device: str) -> None:
     places = table_places(graph, graph.session)
     for embedding, spec in zip(graph.embeddings, graph.to_spec()["embeddings"], strict=True):
         name = embedding.sparse_embedding_name
+        if (kind := embedding.embedding_type.name) != spec["type"]:
+            log.info(f"Embedding {name}: {kind} gives the result of {spec['type']}")
         of_plan = spec["max_vocabulary_size_per_gpu"]  # where a plan places it
         own = 0 if graph.etc.is_used else embedding.rows_per_gpu
-        rows = (own and of_plan) or own or "unbounded"
+        sized = rows_of_slots(embedding, spec["placement"], solver.num_devices)
+        rows = sized or (own and of_plan) or own or "unbounded"
         log.info(f"max_vocabulary_size_per_gpu_={rows} ({name})")
         if name in places:
             log.info(f"Embedding {name}: placed {places[name]}")

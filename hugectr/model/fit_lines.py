@@ -98,8 +98,6 @@ class FullLines(QuietLines):
         solver, reader, settings = self.solver, self.model.reader_params, self.settings
         if solver.repeat_dataset:
             log.info(f"Use non-epoch mode with number of iterations: {settings.max_iter}")
-            if settings.num_epochs:
-                log.warning("fit: num_epochs has no effect with repeat_dataset=True")
         else:
             log.info(f"Use epoch mode with number of epochs: {settings.num_epochs}")
         log.info(

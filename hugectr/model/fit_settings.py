@@ -9,8 +9,10 @@ from typing import Any
 
 from hugectr.base.arguments import check_bool, check_int, check_str
 from hugectr.base.errors import rejected
+from hugectr.base.no_effect import warn_no_effect
 
 #: Of v3, where the script does not say.
+MAX_ITER = 2000
 _DISPLAY, _EVAL_INTERVAL, _SNAPSHOT = 200, 1000, 10000
 
 #: What is printed: warnings alone; a line an evaluation and one at the end; the lines of v3.
@@ -95,6 +97,12 @@ def fit_settings(
     max_iter = check_int("fit: max_iter", max_iter, 0)
     if repeat and max_iter < 1:
         raise rejected("fit: max_iter", max_iter, "an integer >= 1 with repeat_dataset=True")
+    if repeat and num_epochs:
+        why = "with repeat_dataset=True there are no epochs, and max_iter steps are trained"
+        warn_no_effect("fit", f"num_epochs={num_epochs}", why)
+    elif not repeat and max_iter not in (0, MAX_ITER):
+        why = "with repeat_dataset=False num_epochs says how long is trained, 1 if nobody says it"
+        warn_no_effect("fit", f"max_iter={max_iter}", why)
     if verbose is None:
         # Who says how often v3's lines come, or names its files, wants to see them.
         from_v3 = display is not None or snapshot is not None or snapshot_prefix != ""

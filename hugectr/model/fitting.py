@@ -15,7 +15,12 @@ from hugectr.base.keywords import named_arguments
 from hugectr.callbacks.callback import Callback
 from hugectr.callbacks.history import History
 from hugectr.model.fit import Fit
-from hugectr.model.fit_settings import CheckpointSettings, fit_settings, with_training_cache
+from hugectr.model.fit_settings import (
+    MAX_ITER,
+    CheckpointSettings,
+    fit_settings,
+    with_training_cache,
+)
 from hugectr.model.graph import Graph
 from hugectr.model.same_model import same_fit
 from hugectr.model.state import ModelState
@@ -76,7 +81,7 @@ class Fitting:
     def fit(
         self,
         num_epochs: int = 0,
-        max_iter: int = 2000,
+        max_iter: int = MAX_ITER,
         display: int | None = None,
         eval_interval: int | str = 1000,
         snapshot: int | None = None,

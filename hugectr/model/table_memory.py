@@ -11,6 +11,7 @@ from hugectr.plan.table_load import column_devices
 from hugectr.spec.memory import each_of
 from hugectr.spec.optimizer import state_widths
 from hugectr.spec.shared_memory import Claim, shared
+from hugectr.spec.sized_rows import rows_of_slots
 
 if TYPE_CHECKING:
     from hugectr._core import EmbeddingSpec
@@ -100,5 +101,6 @@ def _claim(graph: Graph, table: SparseEmbedding, spec: EmbeddingSpec) -> Claim:
     row = 4 * (width + sum(state_widths(optimizer, width)))
     megabytes = spec["workspace_size_per_gpu_in_mb"]
     rows = megabytes * 1024**2 // (4 * width) or spec["max_vocabulary_size_per_gpu"]
+    rows = rows_of_slots(table, spec["placement"], graph.solver.num_devices) or rows
     most = rows * (row + _BESIDE_ROW) if rows else None
     return Claim(max(1, keys) * (row + _BESIDE_PLACE), most, _holders(graph, table, spec))

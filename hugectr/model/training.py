@@ -15,6 +15,7 @@ from hugectr.base.no_effect import warn_no_effect
 from hugectr.model.exported import LastEvaluationBatch, append_values
 from hugectr.model.graph import Graph
 from hugectr.model.same_data import same_restart
+from hugectr.processes.agreement import named_call
 from hugectr.processes.sameness import same_call
 from hugectr.spec.reader import Source, one_source
 
@@ -132,32 +133,38 @@ class Training:
 
         Evaluations in between do not change it.
         """
-        return self._graph.session.get_current_loss()
+        with named_call("Model.get_current_loss"):
+            return self._graph.session.get_current_loss()
 
     def get_current_losses(self) -> dict[str, float]:
         """Loss of the last trained batch of each loss layer, by its name.
 
         Without its weight and the regulariser: ``get_current_loss`` is the weighted sum of all.
         """
-        return dict(self._graph.session.get_current_losses())
+        with named_call("Model.get_current_losses"):
+            return dict(self._graph.session.get_current_losses())
 
     def get_eval_metrics(self) -> list[tuple[str, float]]:
         """Metrics over all eval() calls since this was last called; without any, those of then."""
         if not self._is_evaluated or not self._metrics:
             same_call(self._graph.group, "Model.get_eval_metrics")
             self._metrics = self._graph.session.get_eval_metrics()
-            self._is_evaluated = True
-            self._tell_of_nan()
+            never, self._is_evaluated = self._is_evaluated, True
+            self._tell_of_nan(never)
         return list(self._metrics)
 
-    def _tell_of_nan(self) -> None:
-        """Warn, once, where samples have no AUC."""
+    def _tell_of_nan(self, never: bool) -> None:
+        """Warn, once, where samples have no AUC; each time where there are none: ``never``."""
         if self._told_of_nan:
             return
         without = [
             name for name, value in self._metrics if name.startswith("AUC") and math.isnan(value)
         ]
-        if without:
+        if without and never:
+            log.warning(
+                f"evaluation: {', '.join(without)} is nan: no batch was evaluated, see eval()"
+            )
+        elif without:
             self._told_of_nan = True
             log.warning(
                 f"evaluation: {', '.join(without)} is nan: it needs samples of both classes, and "

@@ -64,7 +64,9 @@ class MemoryPlan:
     Counted by the code that takes them. Not in it: what a GPU's driver and libraries take for
     themselves (some hundred MiB a device), what kernels of a GPU borrow while they run (some MiB a
     stream; on several GPUs up to 64 MiB for each other one, where small messages go as one), memory
-    of the host that reading needs, and copies while a checkpoint is written. A table that grows may
+    of the host that reading needs, and copies while a checkpoint is written. Nor what training does
+    without where there is no room: of a GPU with tables that have ``memory=`` up to 128 MiB, and 32
+    MiB of the host, for rows that the host's threads move. A table that grows may
     hold an eighth more than its rows need, but never more than its budget.
 
     Attributes

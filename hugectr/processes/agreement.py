@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from hugectr.base import errors
@@ -85,6 +86,22 @@ def first_cause(reports: list[dict[str, Any] | None]) -> Exception | None:
     return rebuild(*found[0]) if found else None
 
 
+@contextlib.contextmanager
+def named_call(call: str) -> Iterator[None]:
+    """Errors of connections inside name the user's call, where it has a name.
+
+    Who makes it on one process alone waits for others that have nothing to say of it.
+    """
+    try:
+        yield
+    except errors.CommError as error:
+        if not call:
+            raise
+        raise errors.CommError(
+            f"{call}, a call of all processes, not of one as in `if rank == 0:`: {error}"
+        ) from None
+
+
 def together(
     group: ProcessGroup, work: Callable[[], T], limit: float | None = None, call: str = ""
 ) -> list[T]:
@@ -125,12 +142,8 @@ def together(
     except BaseException:  # interrupted: the others must not wait
         group.abort(f"process {group.rank} was interrupted")
         raise
-    try:
+    with named_call(call):
         gathered = group.all_gather(report, limit)
-    except errors.CommError as error:
-        if not call:
-            raise
-        raise errors.CommError(f"{call}, a call of all processes: {error}") from None
     reports = [_report(group, rank, data) for rank, data in enumerate(gathered)]
     _check_calls(group, [str(found.get("call", "")) for found in reports])
     cause = first_cause([found.get("error") for found in reports])

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hugectr.base import log
 from hugectr.base.arguments import (
     check_enum,
     check_float,
@@ -28,6 +27,7 @@ from hugectr.spec.memory import Memory, check_memory
 from hugectr.spec.optimizer import OptParamsPy, check_field
 from hugectr.spec.placement import Placement, check_placement
 from hugectr.spec.row_life import EVICT_EVERY, RowLife
+from hugectr.spec.sized_rows import rows_of_slots
 from hugectr.spec.wire import check_wire
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class SparseEmbedding:
     bottom_name : str or list of str
         Sparse inputs. Of several the table has all slots, in their order; a key in two is one row.
     slot_size_array : list of int
-        Localized: keys of each slot; sets the budget and the range of new vectors. Hybrid: their
-        sum sets the range, for all slots.
+        Localized: keys of each slot; sets the range of new vectors, and the budget, in the place
+        of a workspace. Hybrid: their sum sets the range, for all slots.
     optimizer : OptParamsPy, optional
         The model's, when not given.
     hybrid_embedding_param : HybridEmbeddingParam, optional
@@ -245,11 +245,8 @@ class SparseEmbedding:
         life = RowLife(max_rows, evict, ttl, decay, evict_every, admit_after, ttl_column)
         self.life = life.check(where)
         if self.is_one_hot and not self.slot_size_array:
-            raise rejected(
-                where + "slot_size_array",
-                [],
-                f"the number of keys of each slot, which {self.embedding_type.name} needs",
-            )
+            allowed = f"the number of keys of each slot, which {self.embedding_type.name} needs"
+            raise rejected(where + "slot_size_array", [], allowed)
 
     @property
     def bottom_name(self) -> str | list[str]:
@@ -321,7 +318,7 @@ class SparseEmbedding:
 
     @property
     def rows_per_gpu(self) -> int:
-        """Rows a device may hold; 0: no bound."""
+        """Rows that the budget of a device allows; 0: it has none (``rows_of_slots`` may)."""
         if self.workspace_size_per_gpu_in_mb:
             bytes_a_vector = VECTOR_TYPES[self.vector_type] * self.embedding_vec_size
             return self.workspace_size_per_gpu_in_mb * 1024 * 1024 // bytes_a_vector
@@ -349,12 +346,13 @@ class SparseEmbedding:
         return optimizer.with_fields(**{field: self.regularizer_lambda})
 
     def _repr_html_(self) -> str:
+        most = rows_of_slots(self) or self.rows_per_gpu
         rows: list[list[object]] = [
             ["keys of", ", ".join(self.bottom_names)],
             ["split", self._split],
             ["numbers a row", f"{self.embedding_vec_size} {self.vector_type}"],
             ["combiner", self.combiner],
-            ["rows a device", f"{self.rows_per_gpu:,}" if self.rows_per_gpu else "unbounded"],
+            ["rows a device", f"{most:,}" if most else "unbounded"],
         ]
         return html_table(f"Embedding table {self.sparse_embedding_name}", [], rows)
 
@@ -366,14 +364,8 @@ class SparseEmbedding:
         optimizer : OptParamsPy, optional
             The model's; None: nothing trains.
         """
-        kind = ONE_HOT.get(self.embedding_type, self.embedding_type)
-        if kind is not self.embedding_type:
-            log.info(
-                f"Embedding {self.sparse_embedding_name}: {self.embedding_type.name} gives the "
-                f"result of {kind.name}"
-            )
         spec: EmbeddingSpec = {
-            "type": kind.name,
+            "type": ONE_HOT.get(self.embedding_type, self.embedding_type).name,
             "workspace_size_per_gpu_in_mb": self.workspace_size_per_gpu_in_mb,
             "max_vocabulary_size_per_gpu": self.max_vocabulary_size_per_gpu,
             "embedding_vec_size": self.embedding_vec_size,

@@ -94,9 +94,8 @@ DEFAULTS: dict[str, Any] = {
 
 def _differs(value: Any, default: Any) -> bool:
     """Whether a value is another one than by default; arrays, which have no one answer, are."""
-    if hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0:
-        return True
-    return bool(value != default)
+    is_array = hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0
+    return bool(is_array or value != default)
 
 
 class DenseLayer:
@@ -239,20 +238,19 @@ class DenseLayer:
     def _checked(self, where: str, values: Mapping[str, Any]) -> dict[str, Any]:
         read = {parameter.name: parameter for parameter in LAYER_PARAMETERS[self.layer_type]}
         given = {name for name, value in values.items() if _differs(value, DEFAULTS[name])}
-        if given - set(read):
-            names = ", ".join(sorted(given - set(read)))
-            log.warning(f"{where}not read by this layer type: {names}")
+        unheard = sorted(given - set(read))
+        if self.layer_type in LOSSES and values["use_regularizer"] is False:
+            without = sorted(given & {"lambda", "regularizer_type"})
+            unheard += [f"{name} (without use_regularizer=True)" for name in without]
+        if unheard:
+            log.warning(f"{where}not read by this layer type: {', '.join(unheard)}")
         unread: set[str] = set()
         if self.layer_type is Layer_t.Reshape:
             # Three forms share the type: the other forms' parameters are left out.
-            unread = {"leading_dim", "time_step", "selected_slots", "shape"}
             selected = check_bool(f"{where}selected", values["selected"])
-            if selected:
-                unread.remove("selected_slots")
-            elif values["shape"]:
-                unread.remove("shape")
-            else:
-                unread -= {"leading_dim", "time_step"}
+            sizes = {"shape"} if values["shape"] else {"leading_dim", "time_step"}
+            unread = {"leading_dim", "time_step", "selected_slots", "shape"}
+            unread -= {"selected_slots"} if selected else sizes
             if selected and not values["selected_slots"]:
                 raise rejected(f"{where}selected_slots", [], "at least one slot with selected=True")
         if self.layer_type in LOSSES:

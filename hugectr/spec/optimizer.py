@@ -12,6 +12,7 @@ from hugectr._core import LearningRateScheduler, adjustments, optimizers
 from hugectr.base import catalogue
 from hugectr.base.arguments import check_bool, check_enum, check_float, check_int
 from hugectr.base.errors import did_you_mean, rejected
+from hugectr.base.no_effect import warn_given
 from hugectr.spec.enums import Optimizer_t, Update_t
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ def fields_of(optimizer: Optimizer_t) -> list[str]:
     entry = _CATALOGUE[optimizer.name]
     taken = [name for name in _ADJUSTMENTS if entry["decays"] or name != "weight_decay"]
     return [*entry["fields"], *taken]
+
+
+def _owners(field: str) -> str:
+    """The optimizers that have a field, for people."""
+    return " or ".join(each.name for each in Optimizer_t if field in fields_of(each))
 
 
 def is_left_out(name: str, value: float) -> bool:
@@ -164,7 +170,8 @@ def CreateOptimizer(
         (moments decay also where a batch has no key), ``LazyGlobal`` (Adam) nearly the same, but a
         row is moved by its last update when it is next updated, not before.
     beta1, beta2, epsilon, initial_accu_value, momentum_factor : float
-        Fields of optimizers; those that the chosen one does not have are without effect.
+        Fields of optimizers; those that the chosen one does not have are without effect, and a
+        warning says so of one that is not the default.
     atomic_update : bool
         Accepted; updates are deterministic either way.
     use_mixed_precision : bool
@@ -185,7 +192,17 @@ def CreateOptimizer(
     where = "CreateOptimizer: "
     check_bool(where + "use_mixed_precision", use_mixed_precision)
     schedule = None
-    if learning_rate is not None:
+    if learning_rate is None:
+        own: dict[str, float] = {
+            "warmup_steps": warmup_steps,
+            "decay_start": decay_start,
+            "decay_steps": decay_steps,
+            "decay_power": decay_power,
+            "end_lr": end_lr,
+        }
+        why = "without learning_rate the schedule is the solver's"
+        warn_given("CreateOptimizer", own, vars(Schedule()), dict.fromkeys(own, why))
+    else:
         schedule = Schedule(
             base_lr=check_float(where + "learning_rate", learning_rate, 0.0),
             warmup_steps=check_int(where + "warmup_steps", warmup_steps, 1),
@@ -201,18 +218,21 @@ def CreateOptimizer(
             raise TypeError(f"CreateOptimizer() got an unexpected keyword argument {name!r}{near}")
         # Scripts may name every argument, whatever the optimizer: what asks for nothing is fine.
         if name not in fields_of(kind) and value != _DEFAULTS[name]:
-            owners = [each.name for each in Optimizer_t if name in fields_of(each)]
-            raise rejected(where + name, value, f"only with {' or '.join(owners)}, not {kind.name}")
+            raise rejected(where + name, value, f"only with {_owners(name)}, not {kind.name}")
     if more.get("clip_value") and more.get("clip_norm"):
         raise rejected(where + "clip_norm", more["clip_norm"], "only one of it and clip_value")
-    given = {
+    of_v3 = {
         "beta1": beta1,
         "beta2": beta2,
         "epsilon": epsilon,
         "initial_accu_value": initial_accu_value,
         "momentum_factor": momentum_factor,
-        **more,
     }
+    reasons = {name: f"only {_owners(name)} has it" for name in of_v3}
+    for name in fields_of(kind):
+        reasons.pop(name, None)
+    warn_given(f"CreateOptimizer of {kind.name}", of_v3, _DEFAULTS, reasons)
+    given = {**of_v3, **more}
     return OptParamsPy.of(
         kind,
         check_enum(where + "update_type", update_type, Update_t),

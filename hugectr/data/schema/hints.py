@@ -18,6 +18,7 @@ _MOST = 0.8
 _NUMBER = re.compile(
     r"[$€£¥]?\s*[+-]?\d{1,3}((([,.' ]\d{3})+|\d*)([.,]\d+)?)([eE][+-]?\d+)?\s*[%€$£¥]?"
 )
+_PLAIN = re.compile(r"[+-]?\d+([.]\d+)?([eE][+-]?\d+)?")
 _CODE = re.compile(r"0\d+")  # 00123: digits that are no number
 _TIME = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([ T,].*)?")
 
@@ -44,6 +45,8 @@ def hint_of(name: str, text: pa.Array) -> str:
         if len(like) < _MOST * len(some):
             continue
         others = next((one for one in some if one not in like), None)
+        if what == "numbers" and others is None and all(map(_PLAIN.fullmatch, some)):
+            way_out = "they are text, so make them numbers (pandas: astype(float))"
         but = f", and others such as {others!r:.40} do not" if others is not None else ""
         return (
             f"column {name!r} was taken for categories, but values such as {like[0]!r:.40} look "

@@ -34,6 +34,9 @@ _ALLOWED = (
     "__arrow_c_stream__), a dict of arrays, a list of dicts, or paths of CSV, Parquet or JSON lines"
 )
 
+_NO_SERIES = (
+    "a DataFrame: of one column series.to_frame(), of one row frame.iloc[[3]], with two brackets"
+)
 
 #: Columns that complaints name.
 _SHOWN = 12
@@ -305,6 +308,8 @@ def _opened(data: Any) -> Source:
         return _of_reader("the reader", data)
     if is_pandas(data):
         return _of_pandas(data)
+    if type(data).__name__ == "Series":  # of pandas or polars: a column, or a row in its place
+        raise rejected("data", "Series", _NO_SERIES)
     if hasattr(data, "__arrow_c_stream__"):
         what = f"the {type(data).__name__}"
         try:

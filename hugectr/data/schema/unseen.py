@@ -108,5 +108,6 @@ class Unseen:
             log.warning(
                 f"fit() knew no value of column {', '.join(map(repr, nothing))}, of "
                 f"{self._columns[nothing[0]].there}: all are read as rare ones. Are they written "
-                "as they were?"
+                "as they were? Or has nearly every row a value of its own, as ids and sentences "
+                "are: of such a column little is learnt"
             )

@@ -111,20 +111,21 @@ HYBRID = {
     "communication_type": "hugectr.CommunicationType.IB_NVLink",
     "hybrid_embedding_type": "hugectr.HybridEmbeddingType.Distributed",
 }
+#: With what reads it, where the optimizer of no other argument does not.
 OPTIMIZER = {
     "optimizer_type": "hugectr.Optimizer_t.SGD",
     "update_type": "hugectr.Update_t.LazyGlobal",
     "beta1": "0.8",
     "beta2": "0.8",
     "epsilon": "1e-6",
-    "initial_accu_value": "0.1",
-    "momentum_factor": "0.1",
+    "initial_accu_value": "0.1, optimizer_type=hugectr.Optimizer_t.AdaGrad",
+    "momentum_factor": "0.1, optimizer_type=hugectr.Optimizer_t.MomentumSGD",
     "learning_rate": "0.1",
-    "warmup_steps": "2",
-    "decay_start": "2",
-    "decay_steps": "2",
-    "decay_power": "1.0",
-    "end_lr": "0.01",
+    "warmup_steps": "2, learning_rate=0.1",
+    "decay_start": "2, learning_rate=0.1",
+    "decay_steps": "2, learning_rate=0.1",
+    "decay_power": "1.0, learning_rate=0.1",
+    "end_lr": "0.01, learning_rate=0.1",
 }
 GENERATOR = {
     "nnz_array": "[1, 2]",

@@ -7,6 +7,8 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 import hugectr
@@ -78,3 +80,11 @@ def test_lists_may_be_called_as_tensors_are(model: str, column: str) -> None:
     plain = {**FRAME, "c": ["u", "v"] * 100, "x": lists, "tags": lists}
     found, wanted = (CTRClassifier(model, **QUICK).fit(one, LABEL) for one in (frame, plain))
     np.testing.assert_allclose(found.predict_proba(frame), wanted.predict_proba(plain), atol=0.2)
+
+
+@pytest.mark.parametrize("kind", [pd.Series, pl.Series])
+def test_a_series_is_no_frame(kind: Any) -> None:
+    model = CTRClassifier(**QUICK).fit(FRAME, LABEL)
+    said = r"found 'Series', allowed: a DataFrame: .*series.to_frame\(\), .*frame.iloc\[\[3\]\]"
+    with pytest.raises(hugectr.InvalidArgument, match=said):
+        model.predict(kind([1.0, 2.0]))

@@ -8,6 +8,7 @@ import re
 import pytest
 
 import hugectr
+from hugectr.base.no_effect import forget_warnings
 
 PREFIX = re.compile(r"\[HCTR\]\[\d\d:\d\d:\d\d\]\[INFO\]\[RK0\]\[main\]: ")
 
@@ -259,3 +260,23 @@ def test_bad_arguments(make_model, arguments, word):
     model.compile()
     with pytest.raises(hugectr.InvalidArgument, match=f"fit: {word}"):
         model.fit(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("repeat", "given", "said"),
+    [
+        (True, {"num_epochs": 2, "max_iter": 3}, "fit: num_epochs=2 .*max_iter steps are trained"),
+        (False, {"max_iter": 3}, "fit: max_iter=3 .*num_epochs says how long"),
+        (False, {"num_epochs": 1}, ""),
+        (True, {"max_iter": 3}, ""),
+    ],
+)
+@pytest.mark.parametrize("verbose", [0, 2])
+def test_a_length_of_the_other_mode_is_told(make_model, repeat, given, said, verbose, capsys):
+    forget_warnings()
+    model = make_model(repeat_dataset=repeat)
+    model.compile()
+    model.fit(**given, eval_interval=0, snapshot=0, verbose=verbose)
+    warned = [line for line in capsys.readouterr().err.splitlines() if "no effect" in line]
+    assert len(warned) == bool(said)
+    assert all(re.search(said, line) for line in warned)

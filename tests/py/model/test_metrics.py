@@ -79,6 +79,15 @@ def test_metrics_stay_until_the_next_evaluation(rng):
     assert model.get_eval_metrics() == second
 
 
+def test_metrics_of_no_batch_say_so(rng, capsys):
+    data, _ = dataset(rng, rng.uniform(-4, 2, SAMPLES).astype(np.float32))
+    model = model_of(data, device="cpu")
+    assert np.isnan(dict(model.get_eval_metrics())["AUC"])
+    assert "AUC is nan: no batch was evaluated, see eval()" in capsys.readouterr().err
+    assert model.eval()
+    assert np.isfinite(dict(model.get_eval_metrics())["AUC"])
+
+
 def test_no_metric_at_all(rng, capsys):
     data, _ = dataset(rng, rng.uniform(-4, 2, SAMPLES).astype(np.float32))
     model = model_of(data, device="cpu", metrics_spec={})

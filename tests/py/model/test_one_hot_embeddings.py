@@ -37,7 +37,7 @@ def data(rng):
     return one_hot_data(rng)
 
 
-def start(data, devices, nnz=1, fixed=True, device="cpu"):
+def start(data, devices, nnz=1, fixed=True, device="cpu", memory=None):
     solver = hugectr.CreateSolver(
         batchsize=BATCH,
         batchsize_eval=BATCH,
@@ -46,6 +46,7 @@ def start(data, devices, nnz=1, fixed=True, device="cpu"):
         vvgpu=[list(range(devices))],
         device=device,
         i64_input_key=True,
+        memory=memory,
     )
     reader = hugectr.DataReaderParams(hugectr.DataReaderType_t.RawAsync, data, eval_source=data)
     model = hugectr.Model(solver, reader, hugectr.CreateOptimizer(hugectr.Optimizer_t.SGD))

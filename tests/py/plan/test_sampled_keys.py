@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -153,6 +154,17 @@ def test_frequent_keys_are_the_model_s(source, tmp_path, drawn, monkeypatch):
     model.compile()
     assert model.train()
     assert chosen[0].tolist() == FREQUENT
+
+
+def test_a_raw_file_of_another_size_is_not_counted(tmp_path, drawn, capsys):
+    """As it is not trained on: half as many samples as num_samples says are none of two keys."""
+    path = raw_file(tmp_path / "a.bin", drawn, moved(drawn[2]))
+    model = make(hugectr.DataReaderParams(KIND.Raw, path, num_samples=2 * SAMPLES), nnz=2)
+    model.plan(machine="h200")
+    said = f"were not counted.*{path} has .* bytes; {2 * SAMPLES} samples are of 24 bytes each"
+    assert re.search(said, capsys.readouterr().err)
+    with pytest.raises(hugectr.DataError, match=rf"{2 * SAMPLES} samples .num_samples. are of 24"):
+        model.compile()
 
 
 def test_a_plan_counts_the_rows_of_each_slot(tmp_path, drawn):

@@ -37,6 +37,15 @@ def test_numbers_that_nobody_reads(kind):
     assert "look like numbers" in hint_of("price", pa.array(NUMBERS[kind]))
 
 
+def test_text_of_plain_numbers_needs_no_other_writing():
+    """Of a frame with types: of a CSV file they would be numbers."""
+    for text in ([*map(str, range(50))], [f"{one}.25" for one in range(50)]):
+        hint = hint_of("item", pa.array(text))
+        assert "they are text, so make them numbers (pandas: astype(float))" in hint
+        assert "write 1234.5" not in hint
+    assert "write 1234.5" in hint_of("price", pa.array(NUMBERS["currency"]))
+
+
 @pytest.mark.parametrize("kind", TIMES)
 def test_times_that_nobody_reads(kind):
     assert "look like times" in hint_of("when", pa.array(TIMES[kind]))

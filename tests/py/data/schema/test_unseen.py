@@ -57,6 +57,7 @@ def test_many_values_of_which_none_is_known(capsys):
     other = {"city": ["A", None] * 100, "shop": ["c"] + ["C"] * 199, "tags": [["E"]] * 200}
     (line,) = said(schema, capsys, other)
     assert "no value of column 'city', 'tags', of 100" in line
+    assert "nearly every row a value of its own" in line
     few = {name: values[:99] for name, values in other.items()}
     assert said(schema, capsys, few) == []
 
