@@ -47,3 +47,11 @@ def test_a_type_that_arrow_lacks_is_named() -> None:
     frame = pl.DataFrame({"wide": wide, "x": list(range(5)) * 80, "clicked": LABEL})
     with pytest.raises(hugectr.DataError, match=r"'wide' \(Int128\).*cast them, such as to 64"):
         predicted(frame)
+
+
+@pytest.mark.parametrize("kind", [pd.Series, pl.Series])
+def test_a_series_is_no_frame(kind: Any) -> None:
+    model = CTRClassifier(**QUICK).fit({"a": list(range(5)) * 80}, LABEL)
+    said = r"found 'Series', allowed: a DataFrame: .*series.to_frame\(\), .*frame.iloc\[\[3\]\]"
+    with pytest.raises(hugectr.InvalidArgument, match=said):
+        model.predict(kind([1.0, 2.0]))
