@@ -31,7 +31,8 @@ from hugectr.data.criteo_kept import synced, write_json
 from hugectr.data.criteo_lines import CATEGORIES, INTEGERS, Lines, Part, cut, parse, read_part
 from hugectr.data.criteo_progress import Counted, Progress
 from hugectr.data.norm import write_file_list, write_norm
-from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
+from hugectr.data.parquet import ROW_GROUP_ROWS
+from hugectr.data.parquet_metadata import write_metadata
 
 T = TypeVar("T")
 SAMPLE_WORDS = 1 + INTEGERS + CATEGORIES

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from hugectr.base.errors import InvalidArgument
 from hugectr.data.norm import write_file_list, write_norm
-from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
+from hugectr.data.parquet import ROW_GROUP_ROWS
+from hugectr.data.parquet_metadata import write_metadata
 from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools.generated_samples import Piece, Samples, draw
 

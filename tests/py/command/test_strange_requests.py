@@ -80,6 +80,15 @@ def test_predictions_do_not_replace_the_data(
     assert (folder / "data.csv").read_bytes() == before
 
 
+def test_predictions_of_a_pattern(folder: Path, tmp_path: Path) -> None:
+    for name in ("q1.csv", "q2.csv"):
+        (tmp_path / name).write_bytes((folder / "data.csv").read_bytes())
+    words = ["predict", str(folder / "model"), str(tmp_path / "q*.csv"), "-o"]
+    assert main([*words, str(tmp_path / "out.csv")]) == 0
+    assert pa.csv.read_csv(tmp_path / "out.csv").num_rows == 2 * len(LABELS)
+    assert main([*words, str(tmp_path / "q2.csv")]) == 2  # one of the data
+
+
 def test_a_column_kept_twice_is_kept_once(folder: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out.csv")
     words = ["predict", str(folder / "model"), str(folder / "data.csv"), "-o", out]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.data.parquet import columns_of_metadata, parquet_files
+from hugectr.data.parquet import columns_of_metadata
+from hugectr.data.parquet_files import parquet_files
 from hugectr.data.regular_file import read_file_list
 from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
 from hugectr.tools import DataGenerator, DataGeneratorParams
