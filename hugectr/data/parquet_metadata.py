@@ -13,6 +13,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from hugectr.base.errors import DataError
+from hugectr.base.places import folder_place
 from hugectr.data.regular_file import MOST_TEXT_BYTES, read_text
 
 METADATA = "_metadata.json"
@@ -88,7 +89,7 @@ def write_metadata(
     Path
         The file, written atomically.
     """
-    place = Path(folder)
+    place = folder_place("write_metadata: folder", folder)
     stats = [
         {"file_name": path.name, "num_rows": pq.read_metadata(path).num_rows}
         for path in sorted(place.glob("*.parquet"))

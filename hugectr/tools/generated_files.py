@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.places import file_place, folder_place, whole_place
 from hugectr.data.norm import write_file_list, write_norm
 from hugectr.data.parquet import ROW_GROUP_ROWS
 from hugectr.data.parquet_metadata import write_metadata
@@ -81,15 +82,20 @@ def _refuse_other_parquet(params: DataGeneratorParams) -> None:
 
 def begin_sets(params: DataGeneratorParams) -> None:
     """Make folders, and Raw files of their final size, for writers at any offset."""
+    for set_id, folder, source, _, _ in _sets(params):
+        where = f"DataGeneratorParams: {'eval_source' if set_id else 'source'}"
+        if params.is_raw or _is_listed(params, source):
+            file_place(where, source)
+        if not params.is_raw:
+            whole_place(where, _place(params, folder, source))
     _refuse_other_parquet(params)
     for _, folder, source, _, samples in _sets(params):
         if params.is_raw:
-            Path(source).parent.mkdir(parents=True, exist_ok=True)
             with open(source, "wb") as file:
                 file.truncate(samples * _raw_words(params) * 4)
-        elif params.format is DataReaderType_t.Parquet:
-            place = Path(_place(params, folder, source))
-            place.mkdir(parents=True, exist_ok=True)
+            continue
+        place = folder_place(f"DataGenerator: {folder}", _place(params, folder, source))
+        if params.format is DataReaderType_t.Parquet:
             for old in place.glob(_GENERATED):
                 old.unlink()
 
