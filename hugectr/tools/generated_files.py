@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.base.places import file_place, folder_place, whole_place
 from hugectr.data.norm import write_file_list, write_norm
 from hugectr.data.parquet import ROW_GROUP_ROWS
 from hugectr.data.parquet_metadata import write_metadata
+from hugectr.data.regular_file import open_regular, read_file_list
 from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools.generated_samples import Piece, Samples, draw
 
@@ -80,6 +81,38 @@ def _refuse_other_parquet(params: DataGeneratorParams) -> None:
             )
 
 
+def _refuse_other_lists(params: DataGeneratorParams) -> None:
+    """Data of a list lie in ``train`` and ``val`` beside it: no other list may have its own there.
+
+    It would go on naming the files, which have other samples then.
+    """
+    listed = [one for one in _sets(params) if _is_listed(params, one[2])]
+    own = {os.path.realpath(source) for _, _, source, _, _ in listed}
+    for _, folder, source, _, _ in listed:
+        place = Path(_place(params, folder, source))
+        if not any(place.glob("gen_*")):
+            continue
+        for path in sorted(place.absolute().parent.iterdir()):
+            if os.path.realpath(path) not in own and _lists_files_of(path, place):
+                raise InvalidArgument(
+                    f"DataGenerator: {path} lists files in {place}, which {source!r} would replace "
+                    "by its own: give a list in another folder, or remove that one"
+                )
+
+
+def _lists_files_of(path: Path, place: Path) -> bool:
+    """Whether a file is a list with files of a folder in it."""
+    try:
+        with open_regular(path) as file:
+            if not file.read(1).isdigit():  # as lists begin
+                return False
+        names = read_file_list(path)
+    except DataError:
+        return False
+    there = os.path.realpath(place)
+    return any(os.path.realpath(os.path.dirname(name)) == there for name in names)
+
+
 def begin_sets(params: DataGeneratorParams) -> None:
     """Make folders, and Raw files of their final size, for writers at any offset."""
     for set_id, folder, source, _, _ in _sets(params):
@@ -89,6 +122,7 @@ def begin_sets(params: DataGeneratorParams) -> None:
         if not params.is_raw:
             whole_place(where, _place(params, folder, source))
     _refuse_other_parquet(params)
+    _refuse_other_lists(params)
     for _, folder, source, _, samples in _sets(params):
         if params.is_raw:
             with open(source, "wb") as file:

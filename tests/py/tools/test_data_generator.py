@@ -197,6 +197,25 @@ def test_parquet_files_of_others_stay(tmp_path):
     assert len(list((tmp_path / "a").glob("*.parquet"))) == 3
 
 
+@pytest.mark.parametrize("kind", [DataReaderType_t.Norm, DataReaderType_t.Parquet])
+def test_lists_of_one_folder_do_not_share_files(tmp_path, kind):
+    def named(name, folder=tmp_path, seed=1):
+        sources = {"source": f"{folder}/{name}.txt", "eval_source": f"{folder}/{name}_val.txt"}
+        return params(tmp_path, format=kind, seed=seed, **sources)
+
+    DataGenerator(named("a")).generate(progress=False)
+    (tmp_path / "notes").write_text("1 of them is of no list\n")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    with pytest.raises(InvalidArgument, match=r"a\.txt lists files in .*train, which '.*b\.txt'"):
+        DataGenerator(named("b", seed=2)).generate(progress=False)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    DataGenerator(named("b", tmp_path / "b")).generate(progress=False)
+    DataGenerator(named("a", seed=2)).generate(progress=False)  # its own are replaced
+    (tmp_path / "a.txt").unlink()
+    (tmp_path / "a_val.txt").unlink()
+    DataGenerator(named("b")).generate(progress=False)
+
+
 def test_parquet_by_file_lists_as_scripts_name_them(tmp_path):
     """Data in ``train`` and ``val`` beside the lists, as of Norm; the readers take the lists."""
     made = params(tmp_path, format=DataReaderType_t.Parquet, nnz_array=[2, 1, 1])
