@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hugectr.base.errors import DataError, InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.places import file_place, folder_place, whole_place
 from hugectr.data.norm import write_file_list, write_norm
 from hugectr.data.parquet import ROW_GROUP_ROWS
@@ -116,22 +116,28 @@ def _lists_files_of(path: Path, place: Path) -> bool:
 def begin_sets(params: DataGeneratorParams) -> None:
     """Make folders, and Raw files of their final size, for writers at any offset."""
     for set_id, folder, source, _, _ in _sets(params):
-        where = f"DataGeneratorParams: {'eval_source' if set_id else 'source'}"
+        where = _where(set_id)
         if params.is_raw or _is_listed(params, source):
-            file_place(where, source)
+            place = file_place(where, source)
+            if place.exists() and not place.is_file():
+                raise rejected(where, source, "the path of a file, no device or pipe")
         if not params.is_raw:
             whole_place(where, _place(params, folder, source))
     _refuse_other_parquet(params)
     _refuse_other_lists(params)
-    for _, folder, source, _, samples in _sets(params):
+    for set_id, folder, source, _, samples in _sets(params):
         if params.is_raw:
             with open(source, "wb") as file:
                 file.truncate(samples * _raw_words(params) * 4)
             continue
-        place = folder_place(f"DataGenerator: {folder}", _place(params, folder, source))
+        place = folder_place(_where(set_id), _place(params, folder, source))
         if params.format is DataReaderType_t.Parquet:
             for old in place.glob(_GENERATED):
                 old.unlink()
+
+
+def _where(set_id: int) -> str:
+    return f"DataGeneratorParams: {'eval_source' if set_id else 'source'}"
 
 
 def write_piece(params: DataGeneratorParams, seed: int, piece: Piece) -> None:
