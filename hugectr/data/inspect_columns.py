@@ -17,6 +17,7 @@ from hugectr.data.parquet_files import open_parquet, parquet_files
 from hugectr.data.parquet_metadata import METADATA, columns_of_kinds
 from hugectr.data.patterns import is_pattern, matches, raw_paths
 from hugectr.data.regular_file import open_regular, read_file_list, regular_file_size
+from hugectr.data.schema.pieces import joined_tables
 
 _PARQUET = b"PAR1"
 
@@ -177,11 +178,11 @@ def read_parquet(path: str, limit: int) -> Table:
                 if read >= limit:
                     break
                 part = file.read_row_group(group).slice(0, limit - read)
-                tables.append(part)
+                tables.append(_as_first(name, part, tables))
                 read += part.num_rows
     if not tables:
         raise ValueError(f"{path}: the Parquet files have no rows")
-    table = pa.concat_tables(tables).combine_chunks()
+    table = joined_tables(tables).combine_chunks()
     kinds = columns_of_kinds(filesystem, folder)
     if kinds is None:
         first, *others = table.column_names
@@ -205,6 +206,17 @@ def read_parquet(path: str, limit: int) -> Table:
     stacked = np.stack(counts, axis=1) if counts else np.zeros((read, 0), np.int64)
     kind = "int64" if wide else "uint32"
     return Table(rows, len(files), kind, list(labels), list(dense), values, stacked, keys)
+
+
+def _as_first(name: str, part: pa.Table, tables: list[pa.Table]) -> pa.Table:
+    """The columns that the first file has, in its order: readers go by names too."""
+    wanted = tables[0].column_names if tables else part.column_names
+    if part.column_names == wanted:
+        return part
+    missing = [column for column in wanted if column not in part.column_names]
+    if missing:
+        raise ValueError(f"{name!r} has no column {missing[0]!r}, as the files before it have")
+    return part.select(wanted)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
