@@ -6,8 +6,10 @@ What the system does not let us (a disk that is full, no right to write) stays a
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from hugectr.base.arguments import check_path
@@ -81,6 +83,18 @@ def folder_place(where: str, path: str | os.PathLike[str]) -> Path:
     place = Path(check_path(where, path))
     _make(where, path, place)
     return place
+
+
+@contextlib.contextmanager
+def errors_of(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What goes wrong while a file is written, a disk that is full above all, names the file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        why = error.strerror or str(error)
+        raise OSError(error.errno or errno.EIO, why, os.fspath(path)) from error
 
 
 def _make(where: str, path: str | os.PathLike[str], folder: Path) -> None:

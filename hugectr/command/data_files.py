@@ -23,6 +23,7 @@ import hugectr
 from hugectr import models, processes
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.interruption import terminated_in_order
+from hugectr.base.places import errors_of
 from hugectr.callbacks.callback import Callback, Logs
 from hugectr.command.lists import LISTED
 from hugectr.command.outputs import check_writable, write_report
@@ -319,13 +320,14 @@ def _writer(path: str | None) -> Iterator[Any]:
                     if target.lower().endswith(".csv")
                     else pq.ParquetWriter(str(partial), table.schema)
                 )
-        with _named_columns(table):
+        with _named_columns(table), errors_of(target):
             opened.write_table(table)
 
     try:
         yield to_file
-        opened.close()
-        partial.replace(path)
+        with errors_of(target):
+            opened.close()
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hugectr.base.places import file_place
+from hugectr.base.places import errors_of, file_place
 from hugectr.data.given_arrays import given_array, given_floats
 from hugectr.data.regular_file import open_regular
 
@@ -217,7 +217,8 @@ def write_norm(
     header = np.zeros(8, dtype="<i8")
     header[:5] = [int(framed), n, label.shape[1], dense.shape[1], len(columns)]
     raw = header.tobytes()
-    with file_place("write_norm: path", path).open("wb") as file:
+    place = file_place("write_norm: path", path)
+    with errors_of(place), place.open("wb") as file:
         if framed:
             raw = np.int32(HEADER_BYTES).tobytes() + raw + bytes([sum(raw) % 256])
         file.write(raw)

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
-from hugectr.base.places import file_place, folder_place, whole_place
+from hugectr.base.places import errors_of, file_place, folder_place, whole_place
 from hugectr.data.norm import write_file_list, write_norm
 from hugectr.data.parquet import ROW_GROUP_ROWS
-from hugectr.data.parquet_metadata import write_metadata
+from hugectr.data.parquet_metadata import METADATA, write_metadata
 from hugectr.data.regular_file import open_regular, read_file_list
 from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools.generated_samples import Piece, Samples, draw
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Parquet files as they are named here.
 _GENERATED = "gen_*.parquet"
+#: What a Raw file is called until it is whole: its size would not tell.
+_PART = ".part"
 
 
 def _sets(params: DataGeneratorParams) -> list[tuple[int, str, str, int, int]]:
@@ -54,7 +56,7 @@ def plan_pieces(params: DataGeneratorParams) -> list[Piece]:
         if params.is_raw:
             for index, first in enumerate(range(0, samples, each)):
                 rows = min(each, samples - first)
-                pieces.append(Piece(set_id, index, rows, source, first))
+                pieces.append(Piece(set_id, index, rows, source + _PART, first))
             continue
         norm = params.format is DataReaderType_t.Norm
         place = _place(params, folder, source)
@@ -127,13 +129,16 @@ def begin_sets(params: DataGeneratorParams) -> None:
     _refuse_other_lists(params)
     for set_id, folder, source, _, samples in _sets(params):
         if params.is_raw:
-            with open(source, "wb") as file:
+            with errors_of(source), open(source + _PART, "wb") as file:
                 file.truncate(samples * _raw_words(params) * 4)
             continue
+        if _is_listed(params, source):  # the files of an earlier one are about to go
+            Path(source).unlink(missing_ok=True)
         place = folder_place(_where(set_id), _place(params, folder, source))
         if params.format is DataReaderType_t.Parquet:
             for old in place.glob(_GENERATED):
                 old.unlink()
+            (place / METADATA).unlink(missing_ok=True)
 
 
 def _where(set_id: int) -> str:
@@ -143,17 +148,27 @@ def _where(set_id: int) -> str:
 def write_piece(params: DataGeneratorParams, seed: int, piece: Piece) -> None:
     """Draw a piece and write it."""
     samples = draw(params, seed, piece)
-    if params.format is DataReaderType_t.Norm:
-        _write_norm(params, samples, piece)
-    elif params.format is DataReaderType_t.Parquet:
-        _write_parquet(params, samples, piece)
-    else:
-        _write_raw(params, samples, piece)
+    with errors_of(piece.path):
+        if params.format is DataReaderType_t.Norm:
+            _write_norm(params, samples, piece)
+        elif params.format is DataReaderType_t.Parquet:
+            _write_parquet(params, samples, piece)
+        else:
+            _write_raw(params, samples, piece)
+
+
+def remove_parts(params: DataGeneratorParams, pieces: list[Piece]) -> None:
+    """What is half written, and would have the size of a whole file."""
+    for path in {piece.path for piece in pieces}:
+        half = path if params.is_raw else f"{path}.tmp"
+        Path(half).unlink(missing_ok=True)
 
 
 def finish_sets(params: DataGeneratorParams, pieces: list[Piece]) -> None:
     """File lists and metadata come last: where there is one, all its files are whole."""
     for set_id, folder, source, _, _ in _sets(params):
+        if params.is_raw:
+            os.replace(source + _PART, source)
         if params.format is DataReaderType_t.Parquet:
             write_metadata(_place(params, folder, source), *column_names(params))
         if _is_listed(params, source):
@@ -196,7 +211,7 @@ def _write_raw(params: DataGeneratorParams, samples: Samples, piece: Piece) -> N
         at += keys.shape[1]
     with open(piece.path, "r+b") as file:
         file.seek(piece.first_row * words.shape[1] * 4)
-        words.tofile(file)
+        file.write(words.data)  # whose error says what is wrong, as that of tofile() does not
 
 
 def _write_parquet(params: DataGeneratorParams, samples: Samples, piece: Piece) -> None:
