@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from hugectr.base.arguments import check_int
+from hugectr.base.arguments import check_int, check_path
+from hugectr.base.places import file_place
 from hugectr.callbacks.callback import Callback, Logs
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class CSVLog(Callback):
     """
 
     def __init__(self, path: str | os.PathLike[str], every: int = 100) -> None:
-        self._path = Path(path)
+        self._path = Path(check_path("CSVLog: path", path))
         self._every = check_int("CSVLog: every", every, 0)
         self._file: TextIO | None = None
 
@@ -40,8 +41,8 @@ class CSVLog(Callback):
             return
         self._columns = ["step", "epoch", "loss", "lr"]
         self._columns += [metric.name for metric in model.solver.metrics_spec]
+        file_place("CSVLog: path", self._path)
         kept = self._earlier() if self.fit.step else []
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._path.open("w", newline="", encoding="utf-8")
         self._writer = csv.DictWriter(self._file, self._columns, restval="")
         self._writer.writeheader()

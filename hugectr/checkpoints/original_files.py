@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
 from hugectr.base.json_form import list_of, number, record
+from hugectr.base.places import folder_place
 from hugectr.base.regular_file import read_bounded
 from hugectr.checkpoints.chunks import Array, bytes_of
 from hugectr.checkpoints.manifest import row_bytes
@@ -113,7 +114,7 @@ class TableFiles:
 
     def create(self) -> None:
         """Make them, empty; what an older table there had and this one has not, goes."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        folder_place("path of a table", self._folder)
         for path in self._paths().values():
             path.write_bytes(b"")
         for part, name in TABLE_FILES.items():

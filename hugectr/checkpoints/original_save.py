@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from hugectr.base.places import file_place
 from hugectr.checkpoints.chunks import CHUNK, Array
 from hugectr.checkpoints.merge import in_order
 from hugectr.checkpoints.original_files import CheckpointFiles, TableFiles, write_statistics
@@ -35,7 +36,7 @@ def save_params(state: LoadedModel, prefix: str, iteration: int, group: ProcessG
     network, names = state.session.network, CheckpointFiles(prefix, iteration)
 
     def dense() -> None:
-        Path(names.dense).parent.mkdir(parents=True, exist_ok=True)
+        file_place("prefix", names.dense)
         network.dense_weights().tofile(names.dense)
         network.dense_optimizer_states().tofile(names.dense_optimizer)
         write_statistics(names.dense, network.non_trainables())

@@ -20,6 +20,7 @@ from typing import Any
 import hugectr
 from hugectr import processes
 from hugectr.base import interruption, log
+from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.printable import printable
 from hugectr.command.data_files import (
@@ -40,6 +41,7 @@ from hugectr.model.from_config import build_model
 from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t
 from hugectr.spec.solver import DEVICES
 
+_MOST_PROCESSES = 1 << 16
 _DATA, _CONFIG, _SCRIPT = "data", "a JSON config", "a script"
 _TRAIN_FORMS: Forms = {
     "device": (_DATA, _CONFIG),
@@ -142,8 +144,7 @@ def _train_config(path: Path, args: argparse.Namespace) -> tuple[dict[str, Any],
 def _launch(args: argparse.Namespace) -> int:
     from hugectr.processes.launch import launch
 
-    if args.processes < 1:
-        raise rejected("hugectr launch: -n", args.processes, "a number of processes >= 1")
+    check_int("hugectr launch: -n", args.processes, 1, _MOST_PROCESSES)
     if not Path(args.file).is_file():
         raise InvalidArgument(f"{args.file}: there is no such file")
     train = ["-m", "hugectr", "train", args.file, *args.script_arguments]

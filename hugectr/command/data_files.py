@@ -23,9 +23,11 @@ import hugectr
 from hugectr import models, processes
 from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.interruption import terminated_in_order
+from hugectr.base.places import errors_of
 from hugectr.callbacks.callback import Callback, Logs
 from hugectr.command.lists import LISTED
 from hugectr.command.outputs import check_writable, write_report
+from hugectr.data.patterns import is_pattern, matches
 from hugectr.data.schema.encode_source import encode_in_batches
 from hugectr.data.schema.pieces import blocks
 from hugectr.data.schema.sources import open_source
@@ -44,6 +46,7 @@ TASKS: dict[str, type[CTRClassifier] | type[CTRRegressor]] = {
 ROWS = 65_536
 _TEXT = (".csv", ".tsv", ".jsonl", ".ndjson")
 _DATA = (*_TEXT, ".parquet")
+DATA_HELP = "CSV, JSON lines or Parquet; several by a pattern in quotes, or a folder of Parquet"
 
 
 def is_data(path: str, label: str | None) -> bool:
@@ -95,7 +98,7 @@ def add_commands(commands: Any) -> None:
     evaluate.set_defaults(run=run_evaluate)
     for parser in (predict, evaluate):
         parser.add_argument("model", metavar="MODEL", help="folder of a model or of checkpoints")
-        parser.add_argument("data", metavar="DATA", help="CSV, JSON lines or Parquet")
+        parser.add_argument("data", metavar="DATA", help=DATA_HELP)
         parser.add_argument("--device", choices=DEVICES, default="cpu", help="where (cpu)")
 
 
@@ -205,10 +208,17 @@ class _Trained(Callback):
         return write_report(self.model, path, history=self._history, names=data)
 
 
+def _is_among(output: str, data: str) -> bool:
+    """Whether a file is one of the data, or would be the next time."""
+    target = Path(os.path.realpath(output))
+    there = map(os.path.realpath, matches(data) if is_pattern(data) else [data])
+    return any(str(target) == one or Path(one) in target.parents for one in there)
+
+
 @terminated_in_order()
 def run_predict(args: argparse.Namespace) -> int:
     """Predict a file, piece by piece."""
-    if args.output and os.path.realpath(args.output) == os.path.realpath(args.data):
+    if args.output and _is_among(args.output, args.data):
         raise rejected("hugectr predict: -o", args.output, "another file than the data")
     estimator = _estimator(args)
     # One copy in memory: what an estimator has loaded is the model.
@@ -310,13 +320,14 @@ def _writer(path: str | None) -> Iterator[Any]:
                     if target.lower().endswith(".csv")
                     else pq.ParquetWriter(str(partial), table.schema)
                 )
-        with _named_columns(table):
+        with _named_columns(table), errors_of(target):
             opened.write_table(table)
 
     try:
         yield to_file
-        opened.close()
-        partial.replace(path)
+        with errors_of(target):
+            opened.close()
+            partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
 

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from hugectr.base import log
+from hugectr.base.arguments import check_int
 from hugectr.base.errors import InvalidArgument
 from hugectr.command.data_files import is_text_table
 from hugectr.command.forms import Forms, check_form, keep_given
@@ -32,30 +33,46 @@ _DEFAULTS = {
     "json": False,
 }
 _LIMIT = 1_000_000
+_MOST = (1 << 63) - 1
+_SHOWN = 60  # characters of what is not allowed
 _MOST_NUMBERS = 1 << 20  # of a list; a sample of more slots is a mistake
 
 
 def whole_number(text: str) -> int:
-    """``1000`` or ``1e6``; a ValueError for what is no number, has no end, or is below zero."""
-    try:
-        found = int(text) if text.isdecimal() else int(float(text))
-    except OverflowError as error:
-        raise ValueError(text) from error
-    if found < 0:
+    """``1000`` or ``1e6``; a ValueError for what is no number, has a fraction, or is below zero."""
+    value = int(text) if text.isdecimal() else float(text)
+    if not 0 <= value <= _MOST or value != int(value):
         raise ValueError(text)
-    return found
+    return int(value)
+
+
+def count_of(text: str) -> int:
+    """``whole_number`` of an option."""
+    try:
+        return whole_number(text)
+    except ValueError:
+        raise _not_allowed(text, "a whole number") from None
 
 
 def numbers(text: str) -> list[int]:
     """``1000,20,5`` or ``1000*26``."""
     result: list[int] = []
-    for part in text.split(","):
-        value, _, times = part.partition("*")
-        count = whole_number(times) if times else 1
-        if len(result) + count > _MOST_NUMBERS:
-            raise ValueError(text)
-        result += [whole_number(value)] * count
+    try:
+        for part in text.split(","):
+            value, sign, times = part.partition("*")
+            count = whole_number(times) if sign else 1
+            if count < 1 or len(result) + count > _MOST_NUMBERS:
+                raise ValueError(text)
+            result += [whole_number(value)] * count
+    except ValueError:
+        allowed = f"whole numbers such as 1000,20,5 or 1000*26, at most {_MOST_NUMBERS:,} of them"
+        raise _not_allowed(text, allowed) from None
     return result
+
+
+def _not_allowed(text: str, allowed: str) -> argparse.ArgumentTypeError:
+    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    return argparse.ArgumentTypeError(f"found {shown!r}, allowed: {allowed}")
 
 
 def _form_of(args: argparse.Namespace) -> str:
@@ -73,8 +90,8 @@ def _form_of(args: argparse.Namespace) -> str:
 def _data_inspect(args: argparse.Namespace) -> int:
     form = _form_of(args)
     check_form("hugectr data inspect", args, form, _FORMS)
-    if args.limit is not None and args.limit < 1:
-        raise InvalidArgument(f"hugectr data inspect: --limit: found {args.limit}, allowed: >= 1")
+    if args.limit is not None:
+        check_int("hugectr data inspect: --limit", args.limit, 1)
     if form == _TABLE:  # which no reader takes: what a schema makes of it
         return _inspect_table(args)
     from hugectr.data.inspect import format_report, inspect
@@ -137,7 +154,7 @@ def add_inspect_command(actions: Any) -> None:
         help="shape of a Raw file's samples",
     )
     inspect.add_argument(
-        "--num-samples", type=whole_number, help="Raw: the size then says how many keys slots hold"
+        "--num-samples", type=count_of, help="Raw: the size then says how many keys slots hold"
     )
     inspect.add_argument("--int-label-dense", action="store_true", help="Raw: int32 numbers")
     inspect.add_argument(

@@ -11,6 +11,7 @@ from typing import Any
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.interruption import terminated_in_order
+from hugectr.base.places import folder_place
 from hugectr.base.replaced import refuse_other_file
 from hugectr.checkpoints import MANIFEST, published, verify
 from hugectr.command.forms import Forms, check_form, keep_given
@@ -72,7 +73,8 @@ def _reshard(args: argparse.Namespace) -> int:
 
     if args.shards < 1:
         raise InvalidArgument(f"shards: found {args.shards}, allowed: 1 or more")
-    print(reshard(_checkpoint(args.path), Path(args.folder), args.shards))
+    source = _checkpoint(args.path)
+    print(reshard(source, folder_place("hugectr model reshard: FOLDER", args.folder), args.shards))
     return 0
 
 

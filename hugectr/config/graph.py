@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hugectr.base.places import file_place
 from hugectr.config.json_reader import read_json
 from hugectr.config.layers import ParsedLayers, parse_layers
 from hugectr.config.optimizer import optimizer_to_json
@@ -162,8 +163,7 @@ def write_graph(
     if collections:
         graph["embedding_collections"] = [list(names) for names in collections]
     text = json.dumps(graph, indent=2)
-    Path(file).parent.mkdir(parents=True, exist_ok=True)
-    Path(file).write_text(text + "\n", encoding="utf-8")
+    file_place("graph_to_json: graph_config_file", file).write_text(text + "\n", encoding="utf-8")
 
 
 def read_graph(file: str | Path) -> tuple[ParsedLayers, str]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hugectr.data.columns import Columns, Shuffle
     from hugectr.data.data_source import DataSourceParams, FileSystemType_t
     from hugectr.data.norm import NormHeader, read_norm_header, write_file_list, write_norm
-    from hugectr.data.parquet import write_metadata
+    from hugectr.data.parquet_metadata import write_metadata
     from hugectr.data.schema import (
         CategoricalField,
         DenseField,
@@ -36,7 +36,7 @@ __getattr__, __dir__ = lazy_names(
         "hugectr.data.columns": ("Columns", "Shuffle"),
         "hugectr.data.data_source": ("DataSourceParams", "FileSystemType_t"),
         "hugectr.data.norm": ("NormHeader", "read_norm_header", "write_file_list", "write_norm"),
-        "hugectr.data.parquet": ("write_metadata",),
+        "hugectr.data.parquet_metadata": ("write_metadata",),
         "hugectr.data.schema": (
             "CategoricalField",
             "DenseField",

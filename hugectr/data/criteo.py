@@ -24,6 +24,7 @@ from rich.progress import track
 
 from hugectr.base.arguments import check_choice, check_int
 from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.base.places import folder_place
 from hugectr.base.worker_processes import map_in_processes
 from hugectr.data.criteo_categories import CountTotal, Encoding, count
 from hugectr.data.criteo_files import InputFile
@@ -31,7 +32,8 @@ from hugectr.data.criteo_kept import synced, write_json
 from hugectr.data.criteo_lines import CATEGORIES, INTEGERS, Lines, Part, cut, parse, read_part
 from hugectr.data.criteo_progress import Counted, Progress
 from hugectr.data.norm import write_file_list, write_norm
-from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
+from hugectr.data.parquet import ROW_GROUP_ROWS
+from hugectr.data.parquet_metadata import write_metadata
 
 T = TypeVar("T")
 SAMPLE_WORDS = 1 + INTEGERS + CATEGORIES
@@ -136,7 +138,7 @@ def convert(
         skip_bad,
         part_bytes,
     )
-    folder = Path(out)
+    folder = folder_place("criteo: out", out)
     done = Progress.open(folder, asdict(settings))
     files = [InputFile.of(path) for path in [*train, *evaluation]]
     of_train, of_eval = files[: len(train)], files[len(train) :]

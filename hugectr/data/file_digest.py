@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from hugectr.base.errors import DataError
+from hugectr.data.patterns import raw_paths
 from hugectr.data.regular_file import open_regular, read_file_list
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def digest_of_files(form: str, source: str) -> tuple[int, str]:
     form : str
         ``"Norm"``, ``"Raw"`` or ``"Parquet"``.
     source : str
-        As the reader takes it: a file, a file list, and of Parquet also a folder, pattern or URL.
+        As the reader takes it.
 
     Returns
     -------
@@ -50,13 +51,13 @@ def digest_of_files(form: str, source: str) -> tuple[int, str]:
 
 def _ends_of(form: str, source: str) -> Iterator[tuple[int, bytes, bytes]]:
     if form == "Parquet":
-        from hugectr.data.parquet import parquet_files  # pyarrow is needed for Parquet only
+        from hugectr.data.parquet_files import parquet_files  # pyarrow is needed for Parquet only
 
         filesystem, paths, _ = parquet_files(source)
         for path in paths:
             yield _ends_there(filesystem, path)
         return
-    for path in [source] if form == "Raw" else read_file_list(source):
+    for path in raw_paths(source) if form == "Raw" else read_file_list(source):
         yield _ends_here(path)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 
@@ -11,8 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hugectr.data.parquet import METADATA, columns_of_kinds, parquet_files
-from hugectr.data.regular_file import open_regular, regular_file_size
+from hugectr.base.errors import DataError
+from hugectr.data.parquet_files import open_parquet, parquet_files
+from hugectr.data.parquet_metadata import METADATA, columns_of_kinds
+from hugectr.data.patterns import is_pattern, matches, raw_paths
+from hugectr.data.regular_file import open_regular, read_file_list, regular_file_size
+from hugectr.data.schema.pieces import joined_tables
+
+_PARQUET = b"PAR1"
 
 
 @dataclass(frozen=True)
@@ -77,20 +84,29 @@ class Table:
 
 
 def read_raw(path: str | os.PathLike[str], shape: RawShape, limit: int) -> Table:
-    """The first rows of a Raw file."""
-    size = regular_file_size(path)
+    """The first rows of Raw data: a file, several on lines of their own, or a pattern."""
+    paths = raw_paths(os.fspath(path))
+    sizes = [regular_file_size(one) for one in paths]
+    size = sum(sizes)
     hotness = shape.hotness_in(path, size)
     words = shape.words(hotness)
-    if words == 0 or size % (4 * words):
+    for one, bytes_there in zip(paths, sizes, strict=True):
+        if words and bytes_there % (4 * words) == 0:
+            continue
         raise ValueError(
-            f"{os.fspath(path)} has {size} bytes, which is not a multiple of the {4 * words} of a "
+            f"{one} has {bytes_there} bytes, which is not a multiple of the {4 * words} of a "
             "sample of this shape: the file is truncated, or the shape is another"
         )
     if size == 0:
         raise ValueError(f"{os.fspath(path)} is empty")
     rows = size // (4 * words)
-    with open_regular(path) as file:
-        data = np.fromfile(file, "<u4", count=min(rows, limit) * words).reshape(-1, words)
+    parts, left = [], min(rows, limit)
+    for one, bytes_there in zip(paths, sizes, strict=True):
+        count = min(bytes_there // (4 * words), left)
+        with open_regular(one) as file:
+            parts.append(np.fromfile(file, "<u4", count=count * words).reshape(-1, words))
+        left -= count
+    data = np.concatenate(parts)
     width = shape.label_dim + shape.dense_dim
     front = np.ascontiguousarray(data[:, :width])
     values = front.view(np.float32) if shape.floats else front.view(np.int32).astype(np.float32)
@@ -101,19 +117,28 @@ def read_raw(path: str | os.PathLike[str], shape: RawShape, limit: int) -> Table
     counts = np.tile(np.array(hotness, np.int64), (len(data), 1))
     labels = [f"label {i}" for i in range(shape.label_dim)]
     dense = [f"dense {i}" for i in range(shape.dense_dim)]
-    return Table(rows, 1, "uint32", labels, dense, values, counts, keys)
+    return Table(rows, len(paths), "uint32", labels, dense, values, counts, keys)
 
 
 def is_parquet_source(path: str) -> bool:
-    """Whether a path or URL is Parquet data rather than Norm."""
-    if "://" in path or path.lower().endswith(".parquet") or any(c in path for c in "*?["):
+    """Whether a path or URL is Parquet data rather than Norm: of several files the first is."""
+    if "://" in path:
         return True
-    if os.path.isdir(path):
-        return os.path.exists(os.path.join(path, METADATA)) or any(
-            name.lower().endswith(".parquet") for name in os.listdir(path)
-        )
+    if is_pattern(path):
+        path = matches(path)[0]
+    begin = _begin(path)
+    if begin[:1].isdigit():  # as file lists begin
+        with contextlib.suppress(DataError):
+            begin = _begin(read_file_list(path)[0])
+    return begin == _PARQUET
+
+
+def _begin(path: str) -> bytes:
+    # No other format has folders; what is wrong with a file that is called so its reader says.
+    if path.lower().endswith(".parquet") or os.path.isdir(path):
+        return _PARQUET
     with open_regular(path) as file:
-        return file.read(4) == b"PAR1"
+        return file.read(len(_PARQUET))
 
 
 def is_of_numbers(path: str) -> bool:
@@ -147,18 +172,17 @@ def read_parquet(path: str, limit: int) -> Table:
     tables: list[pa.Table] = []
     rows = read = 0
     for name in files:
-        with filesystem.open_input_file(name) as stream:
-            file = pq.ParquetFile(stream)
+        with open_parquet(filesystem, name) as file:
             rows += file.metadata.num_rows
             for group in range(file.metadata.num_row_groups):
                 if read >= limit:
                     break
                 part = file.read_row_group(group).slice(0, limit - read)
-                tables.append(part)
+                tables.append(_as_first(name, part, tables))
                 read += part.num_rows
     if not tables:
         raise ValueError(f"{path}: the Parquet files have no rows")
-    table = pa.concat_tables(tables).combine_chunks()
+    table = joined_tables(tables).combine_chunks()
     kinds = columns_of_kinds(filesystem, folder)
     if kinds is None:
         first, *others = table.column_names
@@ -182,6 +206,17 @@ def read_parquet(path: str, limit: int) -> Table:
     stacked = np.stack(counts, axis=1) if counts else np.zeros((read, 0), np.int64)
     kind = "int64" if wide else "uint32"
     return Table(rows, len(files), kind, list(labels), list(dense), values, stacked, keys)
+
+
+def _as_first(name: str, part: pa.Table, tables: list[pa.Table]) -> pa.Table:
+    """The columns that the first file has, in its order: readers go by names too."""
+    wanted = tables[0].column_names if tables else part.column_names
+    if part.column_names == wanted:
+        return part
+    missing = [column for column in wanted if column not in part.column_names]
+    if missing:
+        raise ValueError(f"{name!r} has no column {missing[0]!r}, as the files before it have")
+    return part.select(wanted)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

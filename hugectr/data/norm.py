@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base.places import errors_of, file_place
 from hugectr.data.given_arrays import given_array, given_floats
 from hugectr.data.regular_file import open_regular
 
@@ -217,9 +217,8 @@ def write_norm(
     header = np.zeros(8, dtype="<i8")
     header[:5] = [int(framed), n, label.shape[1], dense.shape[1], len(columns)]
     raw = header.tobytes()
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    place = file_place("write_norm: path", path)
+    with errors_of(place), place.open("wb") as file:
         if framed:
             raw = np.int32(HEADER_BYTES).tobytes() + raw + bytes([sum(raw) % 256])
         file.write(raw)
@@ -243,9 +242,8 @@ def write_file_list(path: str | os.PathLike[str], files: Iterable[str | os.PathL
         program that reads the list.
     """
     names = [os.fspath(file) for file in files]
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join([str(len(names)), *names]) + "\n", encoding="utf-8")
+    place = file_place("write_file_list: path", path)
+    place.write_text("\n".join([str(len(names)), *names]) + "\n", encoding="utf-8")
 
 
 def read_norm_header(path: str | os.PathLike[str]) -> NormHeader:

@@ -14,17 +14,20 @@ from hugectr.base.errors import DataError
 from hugectr.data.inspect_columns import Table
 from hugectr.data.norm import NormHeader, read_norm_header
 from hugectr.data.norm_records import NormRecords, read_norm_records
+from hugectr.data.patterns import is_pattern, matches
 from hugectr.data.regular_file import read_file_list
 
 
 def data_files(path: str | os.PathLike[str]) -> list[Path]:
-    """The data files a path stands for: itself, or those of a file list.
+    """The data files a path stands for: itself, those of a file list, or of what it matches.
 
     Raises
     ------
     ValueError
         When the path is neither a Norm data file nor a file list.
     """
+    if is_pattern(os.fspath(path)):
+        return [file for one in matches(os.fspath(path)) for file in data_files(one)]
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; give a Norm data file or a file list")

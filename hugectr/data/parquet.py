@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parquet files as a source of samples: pyarrow decodes row groups, the core takes their memory.
 
-A source may be a file, a folder of ``*.parquet``, a glob pattern, a text file list, or a URL that
-``pyarrow.fs`` or ``fsspec`` opens (``s3://``, ``gs://``, ``hdfs://``). A ``_metadata.json`` beside
-the files (the original's) gives their order and says which column is what.
+``hugectr.data.parquet_files`` says which files a source is.
 """
 
 from __future__ import annotations
 
-import glob
-import json
-import os
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -24,138 +17,21 @@ import pyarrow.parquet as pq
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.data.columns import Columns
 from hugectr.data.decode_room import decode_room
-from hugectr.data.plain_numbers import plain_numbers
-from hugectr.data.regular_file import (
-    MOST_TEXT_BYTES,
-    open_regular,
-    read_file_list,
-    read_text,
-    regular_file_size,
+from hugectr.data.parquet_files import (
+    open_parquet,
+    parquet_files,
+    partitions_of,
+    way_of_partitions,
 )
+from hugectr.data.parquet_metadata import METADATA, metadata_of
+from hugectr.data.plain_numbers import plain_numbers
+from hugectr.data.regular_file import regular_file_size
 
-METADATA = "_metadata.json"
 # Of files written here: what a reading thread decodes, and holds, at a time.
 ROW_GROUP_ROWS = 1 << 16
 #: Bytes of values that are decoded at a time, whole columns of a row group. What pyarrow holds
 #: besides the values, the pages as they are stored, is about as much.
 _DECODED_AT_A_TIME = 32 << 20
-
-
-_from_uri = pafs.FileSystem.from_uri
-
-
-def _filesystem(source: str) -> tuple[pafs.FileSystem, str]:
-    """The file system of a source and the path there."""
-    if "://" not in source:
-        return pafs.LocalFileSystem(), source
-    try:
-        found: tuple[pafs.FileSystem, str] = _from_uri(source)
-        return found
-    except OSError as error:  # of HDFS, where there is no libhdfs
-        raise DataError(f"source {source!r} can not be opened: {error}") from error
-    except pa.ArrowException:
-        try:
-            import fsspec  # type: ignore[import-not-found]
-        except ImportError as error:
-            raise InvalidArgument(
-                f"source {source!r}: pyarrow has no file system for it; install fsspec and the "
-                "package for this kind of URL"
-            ) from error
-        filesystem, path = fsspec.core.url_to_fs(source)
-        return pafs.PyFileSystem(pafs.FSSpecHandler(filesystem)), path
-
-
-def parquet_files(source: str) -> tuple[pafs.FileSystem, list[str], str]:
-    """The Parquet files of a source in their order.
-
-    Parameters
-    ----------
-    source : str
-        File, folder, glob pattern, file list or URL.
-
-    Returns
-    -------
-    tuple of (FileSystem, list of str, str)
-        File system, paths there, and the folder in which a ``_metadata.json`` would lie.
-
-    Raises
-    ------
-    DataError
-        When nothing is found.
-    """
-    filesystem, path = _filesystem(source)
-    if "://" not in source:
-        if any(c in path for c in "*?["):
-            found = sorted(glob.glob(path, recursive=True))
-            if not found:
-                raise DataError(f"source {source!r}: no file matches the pattern")
-            return filesystem, found, os.path.dirname(found[0])
-        if not os.path.isdir(path) and not _is_parquet(path):
-            found = read_file_list(path)
-            return filesystem, found, os.path.dirname(found[0]) if found else ""
-    try:
-        info = filesystem.get_file_info(path)
-    except (OSError, pa.ArrowException, ValueError) as error:
-        raise DataError(f"source {source!r} can not be looked at: {error}") from error
-    if info.type == pafs.FileType.NotFound:
-        raise DataError(f"source {source!r} does not exist")
-    if info.type == pafs.FileType.File:
-        return filesystem, [path], os.path.dirname(path)
-    named = _metadata_of(filesystem, path)
-    if named:
-        return filesystem, [f"{path}/{name}" for name in named["file_names"]], path
-    entries = filesystem.get_file_info(pafs.FileSelector(path))
-    found = sorted(e.path for e in entries if e.path.lower().endswith(".parquet"))
-    if not found:
-        raise DataError(f"source {source!r}: the folder has no *.parquet file")
-    return filesystem, found, path
-
-
-def _is_parquet(path: str) -> bool:
-    with open_regular(path) as file:
-        return file.read(4) == b"PAR1" or path.lower().endswith(".parquet")
-
-
-def _metadata_of(filesystem: pafs.FileSystem, folder: str) -> dict[str, list[str]] | None:
-    """Names in ``_metadata.json``: files, and columns of each kind by ascending index."""
-    path = f"{folder}/{METADATA}" if folder else METADATA
-    if filesystem.get_file_info(path).type != pafs.FileType.File:
-        return None
-    try:
-        if isinstance(filesystem, pafs.LocalFileSystem):
-            text = read_text(path)
-        else:
-            with filesystem.open_input_stream(path) as stream:
-                text = stream.read(MOST_TEXT_BYTES).decode("utf-8-sig")
-        fields = json.loads(text)
-        names = {"file_names": [str(entry["file_name"]) for entry in fields["file_stats"]]}
-        places: set[int] = set()
-        for kind in ("labels", "conts", "cats"):
-            for column in fields[kind]:
-                place, name = column["index"], column["col_name"]
-                if type(place) is not int or place < 0 or place in places:
-                    raise ValueError(
-                        f"index {place!r} of {name!r} is no number of its own from 0 on"
-                    )
-                if not isinstance(name, str) or not name or "\0" in name:
-                    raise ValueError(f"col_name {name!r} is no name")
-                name.encode()  # half a surrogate pair is no name either
-                places.add(place)
-            columns = sorted(fields[kind], key=lambda c: c["index"])
-            names[kind] = [c["col_name"] for c in columns]
-        for name in names["file_names"]:
-            name.encode()
-    except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
-        raise DataError(
-            f"{path!r} is damaged ({type(error).__name__}: {error}); it needs file_stats, labels, "
-            "conts and cats as in the documentation. Restore it, or remove it and pass columns="
-        ) from error
-    if not names["file_names"]:
-        raise DataError(f"{path!r} lists no files; remove it, or write it anew")
-    for name in names["file_names"]:
-        if not name or "/" in name or name in (".", ".."):
-            raise DataError(f"{path!r}: file_name {name!r} is not a plain file name")
-    return names
 
 
 def columns_of_metadata(source: str, tops: dict[str, int]) -> Columns:
@@ -169,7 +45,7 @@ def columns_of_metadata(source: str, tops: dict[str, int]) -> Columns:
         Slots of each sparse input, in order.
     """
     filesystem, _, folder = parquet_files(source)
-    names = _metadata_of(filesystem, folder)
+    names = metadata_of(filesystem, folder)
     if names is None:
         raise InvalidArgument(
             f"source {source!r} has no {METADATA}: say which column is what with "
@@ -179,51 +55,6 @@ def columns_of_metadata(source: str, tops: dict[str, int]) -> Columns:
     for top, slots in tops.items():
         sparse[top], rest = rest[:slots], rest[slots:]
     return Columns(names["labels"], names["conts"], sparse)
-
-
-def columns_of_kinds(
-    filesystem: pafs.FileSystem, folder: str
-) -> tuple[list[str], list[str], list[str]] | None:
-    """Labels, dense and categorical columns of a folder's ``_metadata.json``, None without one."""
-    names = _metadata_of(filesystem, folder)
-    return (names["labels"], names["conts"], names["cats"]) if names else None
-
-
-def write_metadata(
-    folder: str | os.PathLike[str],
-    labels: Sequence[str],
-    dense: Sequence[str],
-    slots: Sequence[str],
-) -> Path:
-    """Write ``_metadata.json`` for the Parquet files of a folder.
-
-    Parameters
-    ----------
-    folder : path-like
-        Where the ``*.parquet`` files lie.
-    labels, dense, slots : sequence of str
-        Column names of each kind, in order.
-
-    Returns
-    -------
-    Path
-        The file, written atomically.
-    """
-    place = Path(folder)
-    stats = [
-        {"file_name": path.name, "num_rows": pq.read_metadata(path).num_rows}
-        for path in sorted(place.glob("*.parquet"))
-    ]
-    order = {name: i for i, name in enumerate([*labels, *dense, *slots])}
-    kinds = {"labels": labels, "conts": dense, "cats": slots}
-    fields: dict[str, Any] = {"file_stats": stats}
-    for kind, names in kinds.items():
-        fields[kind] = [{"col_name": name, "index": order[name]} for name in names]
-    path = place / METADATA
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(fields, indent=1), encoding="utf-8")
-    temporary.replace(path)
-    return path
 
 
 class ParquetBlocks:
@@ -305,7 +136,10 @@ class ParquetBlocks:
         missing = [c for c in self._columns if c not in names]
         if missing:
             some = ", ".join(repr(n) for n in sorted(names)[:8])
-            raise DataError(f"{path!r} has no column {missing[0]!r}; it has: {some}")
+            folders = partitions_of(path)
+            inside = folders.get(missing[0])
+            way = f"; {way_of_partitions([inside])}" if inside else ""
+            raise DataError(f"{path!r} has no column {missing[0]!r}; it has: {some}{way}")
         return found, schema
 
     def _file(self, index: int) -> pq.ParquetFile:
@@ -313,14 +147,8 @@ class ParquetBlocks:
         current = getattr(self._open_files, "current", None)
         if current is None or current[0] != (self._opened, index):
             path = self._files[index]
-            if isinstance(self._filesystem, pafs.LocalFileSystem):
-                regular_file_size(path)
-            file = pq.ParquetFile(
-                self._filesystem.open_input_file(path),
-                pre_buffer=False,
-                buffer_size=1 << 20,  # else a row group lies there twice: stored, and decoded
-                page_checksum_verification=True,  # of pages that carry one
-            )
+            # Without a size of buffers a row group lies there twice: stored, and decoded.
+            file = open_parquet(self._filesystem, path, pre_buffer=False, buffer_size=1 << 20)
             self._check_size(index, file.metadata)
             current = ((self._opened, index), file)
             self._open_files.current = current
@@ -346,7 +174,8 @@ class ParquetBlocks:
             # which says so when it has none.
             values = min(size * len(columns) // len(self._columns), 2 * _DECODED_AT_A_TIME)
             with decode_room(values, what):
-                parts.append(file.read_row_group(group, columns, use_threads=False))
+                read = file.read_row_group(group, columns, use_threads=False)
+            parts.append(read.select(columns))  # of "item" pyarrow reads "item.id" too
         if len(parts) == 1:
             return parts[0]
         fields = [field for part in parts for field in part.schema]

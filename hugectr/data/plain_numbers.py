@@ -2,7 +2,8 @@
 """Columns of numbers in types that the core does not read, as ones that it does.
 
 Spark and databases write decimals (an unsigned 64-bit number is ``decimal(20, 0)``), pandas
-float16, and where all lists of a file are empty, or all values missing, there is no type at all.
+float16 and categories (dictionaries), and where all lists of a file are empty, or all values
+missing, there is no type at all.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ def _read_as(kind: pa.DataType) -> pa.DataType:
         if value == kind.value_type:
             return kind
         return pa.list_(value) if pa.types.is_list(kind) else pa.large_list(value)
+    if pa.types.is_dictionary(kind):  # of a file pyarrow has decoded it already
+        value = kind.value_type
+        known = pa.types.is_primitive(value) or pa.types.is_decimal(value)
+        return _read_as(value) if known else kind
     if pa.types.is_float16(kind):
         return pa.float32()
     if pa.types.is_decimal(kind):  # without places they are whole: keys, or any other number

@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from hugectr.base.places import folder_place
 from hugectr.data.arrays import MemoryDataset, from_arrays
 from hugectr.data.norm import SlotRows, write_file_list, write_norm
 
@@ -172,7 +172,7 @@ def write_planted_norm(
     files : int
         Files the training samples are spread over.
     """
-    folder = Path(folder).resolve()
+    folder = folder_place("write_planted_norm: folder", folder).resolve()
     data = make_planted(
         samples + eval_samples,
         slot_sizes,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from hugectr import checkpoints
 from hugectr.base import log
 from hugectr.base.errors import DataError
+from hugectr.base.places import whole_place
 from hugectr.base.replaced import read_settled, refuse_other_folder, whole_folder
 from hugectr.callbacks.history import History
 from hugectr.data.schema import LabelField, Schema
@@ -160,7 +161,7 @@ class Fitted(ABC):
         """
         self._model("save")
         assert self._kept is not None
-        folder = self._folder_for(path)
+        folder = self._folder_for(whole_place(f"{type(self).__name__}.save: path", path))
         place = self._kept.checkpoint(f"{type(self).__name__}.save")
         with whole_folder(folder) as beside:
             checkpoints.verified_copy(place, beside / place.name)

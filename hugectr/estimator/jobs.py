@@ -59,8 +59,13 @@ def in_one_folder(where: str, own: Path, work: Callable[[Path], T]) -> T:
 
     together(group, seen, call=where)
     result = work(shared)
-    # Copied while process 0 is here: its folder goes with its estimator.
-    jointly(group, lambda: own == shared or shutil.copytree(shared, own, dirs_exist_ok=True))
+    # Copied while process 0 is here: its folder goes with its estimator. What is hidden (the note
+    # of who saves) is no part of a checkpoint, and may go at any moment.
+    hidden = shutil.ignore_patterns(".*")
+    jointly(
+        group,
+        lambda: own == shared or shutil.copytree(shared, own, ignore=hidden, dirs_exist_ok=True),
+    )
     return result
 
 

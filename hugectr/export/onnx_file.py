@@ -12,6 +12,7 @@ import numpy as np
 
 from hugectr.base.arguments import check_choice
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.places import whole_place
 from hugectr.base.replaced import refuse_other_file, whole_folder
 from hugectr.export.image import Exportable, ModelImage, image_of
 from hugectr.export.onnx_head import is_onnx
@@ -275,7 +276,7 @@ def to_onnx(model: Exportable, path: str | os.PathLike[str], tables: str = "auto
     Keys without a row, padding too, count as zeros, as in evaluation.
     """
     check_choice("to_onnx: tables", tables, TABLES)
-    target = Path(path)
+    target = whole_place("to_onnx: path", path)
     if target.is_dir():
         refuse_other_export("to_onnx", target, _FILES)
     else:
@@ -296,7 +297,6 @@ def to_onnx(model: Exportable, path: str | os.PathLike[str], tables: str = "auto
             kind = "a folder, and an ONNX file is written: take tables='beside', or another path"
         raise InvalidArgument(f"to_onnx: {target} is {kind}")
     if inside:
-        target.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(target) as partial:
             partial.write_bytes(data)
         return target

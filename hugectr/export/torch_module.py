@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hugectr.base.places import whole_place
 from hugectr.base.replaced import whole_folder
 from hugectr.export.image import Exportable, ModelImage, image_of
 from hugectr.export.program import Step
@@ -150,7 +151,7 @@ def to_torch(model: Exportable, folder: str | os.PathLike[str]) -> Path:
     OSError
         When it can not be written; what was there before still is.
     """
-    target = Path(folder)
+    target = whole_place("to_torch: folder", folder)
     refuse_other_export("to_torch", target, _FILES)
     image = image_of(model)
     described = {

@@ -19,6 +19,7 @@ from hugectr.config.layers import ParsedLayers
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.file_samples import first_file_samples
 from hugectr.data.inspect_columns import RawShape
+from hugectr.data.patterns import raw_paths
 from hugectr.data.regular_file import regular_file_size
 from hugectr.inference.default_vectors import DefaultVectors
 from hugectr.inference.parameters import InferenceParams
@@ -263,7 +264,8 @@ def _raw_shape(inputs: Input, source: str, floats: bool) -> RawShape:
     """One key a slot if the file is of such samples, else ``nnz_per_slot`` of them."""
     hotness = tuple(nnz for param in inputs.sparse for nnz in param.nnz_per_slot)
     one = RawShape(inputs.label_dim, inputs.dense_dim, (1,) * len(hotness), floats)
-    fits = regular_file_size(source) % (4 * one.words(one.hotness)) == 0
+    each = 4 * one.words(one.hotness)
+    fits = all(regular_file_size(path) % each == 0 for path in raw_paths(source))
     return one if fits else replace(one, hotness=hotness)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.places import file_place
 from hugectr.model.graph import Graph
 from hugectr.processes.agreement import from_root, together
 from hugectr.processes.group import ProcessGroup
@@ -95,9 +95,7 @@ def append_values(group: ProcessGroup, path: str | os.PathLike[str], values: Flo
     """Append numbers to a text file, a line each; process 0 writes."""
 
     def write() -> None:
-        place = Path(path)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("a", encoding="utf-8") as file:
+        with file_place("export_predictions", path).open("a", encoding="utf-8") as file:
             file.writelines(f"{value:.9g}\n" for value in values.reshape(-1).tolist())
 
     from_root(group, write)

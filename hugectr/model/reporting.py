@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hugectr import _core
 from hugectr.base.arguments import check_int, check_str
 from hugectr.base.errors import InvalidArgument
+from hugectr.base.places import file_place
 from hugectr.callbacks import curves
 from hugectr.callbacks.history import History
 from hugectr.data.arrays import MemoryDataset
@@ -128,7 +129,7 @@ class Reporting:
         processes = model.processes
         if processes is not None and processes.rank > 0:
             return Path(path)
-        return write_html(report, path)
+        return write_html(report, file_place("report: path", path))
 
 
 def joined(histories: list[History]) -> History:

@@ -14,6 +14,7 @@ import numpy as np
 from hugectr.base.arguments import check_float, check_int
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
 from hugectr.base.html_table import html_table
+from hugectr.base.places import file_place
 from hugectr.base.printable import printable
 from hugectr.plan.whole_step import BESIDE, TRAVEL, hidden, whole_step
 
@@ -285,9 +286,9 @@ class PlacementPlan:
             When the file can not be written.
         """
         text = json.dumps(self.to_json(), indent=2) + "\n"
+        place = file_place("plan: path", path)
         try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            Path(path).write_text(text, encoding="utf-8")
+            place.write_text(text, encoding="utf-8")
         except OSError as error:
             why = error.strerror or error
             raise InvalidArgument(f"plan: {str(path)!r} can not be written: {why}") from error

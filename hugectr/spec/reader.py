@@ -85,9 +85,10 @@ class DataReaderParams:
         ``Norm``, ``Raw``, ``RawAsync`` or ``Parquet``; of no meaning for data in memory.
     source : str, list of str, TableDataset or MemoryDataset
         Training data. Norm: a file list. Raw, RawAsync: a file, several paths separated by
-        newlines, or a glob pattern. Parquet: a file, folder, glob pattern, file list or URL. Of
-        several, which need a keyset each, ``fit`` trains one after the other; ``source`` is then
-        the first, ``sources`` has all.
+        newlines, glob patterns among them. Parquet: a file, folder, glob pattern, file list or URL;
+        what a pattern matches or a list names may be folders, such as Spark's. Of several, which
+        need a keyset each, ``fit`` trains one after the other; ``source`` is then the first,
+        ``sources`` has all.
     keyset : str or list of str
         Of the embedding training cache: files of the keys of each source.
     eval_source : str, TableDataset or MemoryDataset

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import glob
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.base.errors import InvalidArgument, rejected
 from hugectr.base.no_effect import warn_given, warn_no_effect
 from hugectr.data.arrays import MemoryDataset
 from hugectr.data.columns import Shuffle, check_shuffle, prefix_sums
+from hugectr.data.patterns import is_pattern, raw_paths
 from hugectr.data.raw_words import are_floats
 from hugectr.data.table_dataset import IN_MEMORY, TableBlocks, TableDataset
 from hugectr.spec.enums import Alignment_t, DataReaderType_t
@@ -111,7 +111,7 @@ def format_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
         return _parquet_spec(params, inputs)
     if params.data_reader_type in (DataReaderType_t.Raw, DataReaderType_t.RawAsync):
         return _raw_spec(params, inputs)
-    return {"format": "Norm"}
+    return _norm_spec(params)
 
 
 def _tops(inputs: Input) -> dict[str, int]:
@@ -138,6 +138,18 @@ def _table_spec(params: DataReaderParams, inputs: Input, tables: list[TableDatas
     return spec
 
 
+def _norm_spec(params: DataReaderParams) -> ReaderSpec:
+    for name in ("source", "eval_source"):
+        source = getattr(params, name)
+        if isinstance(source, str) and is_pattern(source):
+            allowed = (
+                "the path of a file list; hugectr.data.write_file_list(PATH, "
+                "sorted(glob.glob(PATTERN))) writes one of data files"
+            )
+            raise rejected(f"DataReaderParams of Norm: {name}", source, allowed)
+    return {"format": "Norm"}
+
+
 def _parquet_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
     # Here: pyarrow is a third of the time of `import hugectr`, and other formats need none of it.
     from hugectr.data.parquet import ParquetBlocks, columns_of_metadata
@@ -149,16 +161,6 @@ def _parquet_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
     spec["arrow"] = ParquetBlocks(columns.all)
     spec["eval_arrow"] = ParquetBlocks(columns.all)
     return spec
-
-
-def _raw_paths(source: str) -> str:
-    """Paths of a Raw source, separated by newlines."""
-    if any(c in source for c in "*?["):
-        found = sorted(glob.glob(source, recursive=True))
-        if not found:
-            raise DataError(f"source {source!r}: no file matches the pattern")
-        return "\n".join(found)
-    return source
 
 
 def _is_multi_hot(param: AsyncParam) -> bool:
@@ -189,7 +191,7 @@ def _raw_spec(params: DataReaderParams, inputs: Input) -> ReaderSpec:
     spec: ReaderSpec = {"format": "Raw"}
     for prefix, samples in (("", params.num_samples), ("eval_", params.eval_num_samples)):
         source = getattr(params, prefix + "source")
-        paths = _raw_paths(source) if isinstance(source, str) and source else ""
+        paths = "\n".join(raw_paths(source)) if isinstance(source, str) and source else ""
         raw: RawReading = {
             "num_samples": samples,
             "float_label": params.float_label_dense,

@@ -22,7 +22,13 @@ from hugectr.base.arguments import (
 from hugectr.base.errors import rejected
 from hugectr.base.worker_processes import map_in_processes
 from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
-from hugectr.tools.generated_files import begin_sets, finish_sets, plan_pieces, write_piece
+from hugectr.tools.generated_files import (
+    begin_sets,
+    finish_sets,
+    plan_pieces,
+    remove_parts,
+    write_piece,
+)
 from hugectr.tools.key_distribution import power_law_alpha
 
 _WHO = "DataGeneratorParams: "
@@ -208,5 +214,9 @@ class DataGenerator:
             disable=not progress,
             total=len(pieces),
         )
-        map_in_processes(write, pieces, processes, shown)
-        finish_sets(params, pieces)
+        try:
+            map_in_processes(write, pieces, processes, shown)
+            finish_sets(params, pieces)
+        except BaseException:
+            remove_parts(params, pieces)
+            raise

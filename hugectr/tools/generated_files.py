@@ -11,9 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hugectr.base.errors import InvalidArgument
+from hugectr.base.errors import DataError, InvalidArgument, rejected
+from hugectr.base.places import errors_of, file_place, folder_place, whole_place
 from hugectr.data.norm import write_file_list, write_norm
-from hugectr.data.parquet import ROW_GROUP_ROWS, write_metadata
+from hugectr.data.parquet import ROW_GROUP_ROWS
+from hugectr.data.parquet_metadata import METADATA, write_metadata
+from hugectr.data.regular_file import open_regular, read_file_list
 from hugectr.spec.enums import DataReaderType_t
 from hugectr.tools.generated_samples import Piece, Samples, draw
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Parquet files as they are named here.
 _GENERATED = "gen_*.parquet"
+#: What a Raw file is called until it is whole: its size would not tell.
+_PART = ".part"
 
 
 def _sets(params: DataGeneratorParams) -> list[tuple[int, str, str, int, int]]:
@@ -51,7 +56,7 @@ def plan_pieces(params: DataGeneratorParams) -> list[Piece]:
         if params.is_raw:
             for index, first in enumerate(range(0, samples, each)):
                 rows = min(each, samples - first)
-                pieces.append(Piece(set_id, index, rows, source, first))
+                pieces.append(Piece(set_id, index, rows, source + _PART, first))
             continue
         norm = params.format is DataReaderType_t.Norm
         place = _place(params, folder, source)
@@ -78,35 +83,92 @@ def _refuse_other_parquet(params: DataGeneratorParams) -> None:
             )
 
 
+def _refuse_other_lists(params: DataGeneratorParams) -> None:
+    """Data of a list lie in ``train`` and ``val`` beside it: no other list may have its own there.
+
+    It would go on naming the files, which have other samples then.
+    """
+    listed = [one for one in _sets(params) if _is_listed(params, one[2])]
+    own = {os.path.realpath(source) for _, _, source, _, _ in listed}
+    for _, folder, source, _, _ in listed:
+        place = Path(_place(params, folder, source))
+        if not any(place.glob("gen_*")):
+            continue
+        for path in sorted(place.absolute().parent.iterdir()):
+            if os.path.realpath(path) not in own and _lists_files_of(path, place):
+                raise InvalidArgument(
+                    f"DataGenerator: {path} lists files in {place}, which {source!r} would replace "
+                    "by its own: give a list in another folder, or remove that one"
+                )
+
+
+def _lists_files_of(path: Path, place: Path) -> bool:
+    """Whether a file is a list with files of a folder in it."""
+    try:
+        with open_regular(path) as file:
+            if not file.read(1).isdigit():  # as lists begin
+                return False
+        names = read_file_list(path)
+    except DataError:
+        return False
+    there = os.path.realpath(place)
+    return any(os.path.realpath(os.path.dirname(name)) == there for name in names)
+
+
 def begin_sets(params: DataGeneratorParams) -> None:
     """Make folders, and Raw files of their final size, for writers at any offset."""
+    for set_id, folder, source, _, _ in _sets(params):
+        where = _where(set_id)
+        if params.is_raw or _is_listed(params, source):
+            place = file_place(where, source)
+            if place.exists() and not place.is_file():
+                raise rejected(where, source, "the path of a file, no device or pipe")
+        if not params.is_raw:
+            whole_place(where, _place(params, folder, source))
     _refuse_other_parquet(params)
-    for _, folder, source, _, samples in _sets(params):
+    _refuse_other_lists(params)
+    for set_id, folder, source, _, samples in _sets(params):
         if params.is_raw:
-            Path(source).parent.mkdir(parents=True, exist_ok=True)
-            with open(source, "wb") as file:
+            with errors_of(source), open(source + _PART, "wb") as file:
                 file.truncate(samples * _raw_words(params) * 4)
-        elif params.format is DataReaderType_t.Parquet:
-            place = Path(_place(params, folder, source))
-            place.mkdir(parents=True, exist_ok=True)
+            continue
+        if _is_listed(params, source):  # the files of an earlier one are about to go
+            Path(source).unlink(missing_ok=True)
+        place = folder_place(_where(set_id), _place(params, folder, source))
+        if params.format is DataReaderType_t.Parquet:
             for old in place.glob(_GENERATED):
                 old.unlink()
+            (place / METADATA).unlink(missing_ok=True)
+
+
+def _where(set_id: int) -> str:
+    return f"DataGeneratorParams: {'eval_source' if set_id else 'source'}"
 
 
 def write_piece(params: DataGeneratorParams, seed: int, piece: Piece) -> None:
     """Draw a piece and write it."""
     samples = draw(params, seed, piece)
-    if params.format is DataReaderType_t.Norm:
-        _write_norm(params, samples, piece)
-    elif params.format is DataReaderType_t.Parquet:
-        _write_parquet(params, samples, piece)
-    else:
-        _write_raw(params, samples, piece)
+    with errors_of(piece.path):
+        if params.format is DataReaderType_t.Norm:
+            _write_norm(params, samples, piece)
+        elif params.format is DataReaderType_t.Parquet:
+            _write_parquet(params, samples, piece)
+        else:
+            _write_raw(params, samples, piece)
+
+
+def remove_parts(params: DataGeneratorParams, pieces: list[Piece]) -> None:
+    """What is half written, and would have the size of a whole file."""
+    for path in {piece.path for piece in pieces}:
+        half = path if params.is_raw else f"{path}.tmp"
+        Path(half).unlink(missing_ok=True)
 
 
 def finish_sets(params: DataGeneratorParams, pieces: list[Piece]) -> None:
     """File lists and metadata come last: where there is one, all its files are whole."""
     for set_id, folder, source, _, _ in _sets(params):
+        if params.is_raw:
+            os.replace(source + _PART, source)
         if params.format is DataReaderType_t.Parquet:
             write_metadata(_place(params, folder, source), *column_names(params))
         if _is_listed(params, source):
@@ -149,7 +211,7 @@ def _write_raw(params: DataGeneratorParams, samples: Samples, piece: Piece) -> N
         at += keys.shape[1]
     with open(piece.path, "r+b") as file:
         file.seek(piece.first_row * words.shape[1] * 4)
-        words.tofile(file)
+        file.write(words.data)  # whose error says what is wrong, as that of tofile() does not
 
 
 def _write_parquet(params: DataGeneratorParams, samples: Samples, piece: Piece) -> None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hugectr.base.arguments import check_bool, check_choice, check_int, check_path, check_str
 from hugectr.base.errors import InvalidArgument, did_you_mean, rejected
+from hugectr.base.places import file_place, folder_place
 from hugectr.base.row_keys import check_row_keys, check_row_slots
 from hugectr.processes.agreement import together
 from hugectr.processes.group import ProcessGroup
@@ -264,8 +265,10 @@ class EmbeddingVectors:
         if format is not None:
             check_choice("export_table: format", format, FORMATS)
         target = Path(check_path("export_table: path", path))
+        form = format or format_of(target)
+        (folder_place if form == "numpy" else file_place)("export_table: path", target)
         rows = TableSnapshot(self._table(index), table)
-        write_rows(target, format or format_of(target), rows, self._names(index))
+        write_rows(target, form, rows, self._names(index))
         return target
 
     def _index(self, call: str, table: str) -> int:

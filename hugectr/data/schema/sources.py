@@ -10,10 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hugectr.base.errors import DataError, InvalidArgument, did_you_mean, rejected
-from hugectr.data.parquet import parquet_files
+from hugectr.data.parquet_files import (
+    open_parquet,
+    parquet_files,
+    partitions_of,
+    way_of_partitions,
+)
+from hugectr.data.patterns import is_pattern, matches
 from hugectr.data.regular_file import open_regular
 from hugectr.data.schema.files_in_turn import FilesInTurn
 from hugectr.data.schema.frames import from_mapping, from_pandas, is_pandas, pandas_names
@@ -186,23 +191,17 @@ def _of_dataset(dataset: Any) -> Source:
 
 def _of_parquet(source: str) -> Source:
     filesystem, paths, _ = parquet_files(source)
-
-    def opened(path: str) -> pq.ParquetFile:
-        try:
-            return pq.ParquetFile(filesystem.open_input_file(path), page_checksum_verification=True)
-        except (OSError, pa.ArrowException, ValueError) as error:
-            raise DataError(f"{path!r} is no readable Parquet file: {error}") from error
-
+    folders = {name: folder for path in paths for name, folder in partitions_of(path).items()}
     files = FilesInTurn()
 
     def tables(names: Sequence[str]) -> Iterator[pa.Table]:
         files.begins.clear()
         row = 0
         for path in paths:
-            file = opened(path)  # closed when it goes: a generator holds no `with`
+            file = open_parquet(filesystem, path)  # closed when it goes: a generator holds no with
             files.begins.append((row, repr(path), None))
             row += file.metadata.num_rows
-            Source(repr(path), list(file.schema_arrow.names), tables).check(names)
+            Source(repr(path), list(file.schema_arrow.names), tables, hint=hint).check(names)
             try:
                 for batch in file.iter_batches(BLOCK_ROWS, columns=list(names)):
                     yield pa.Table.from_batches([batch]).select(list(names))
@@ -210,9 +209,12 @@ def _of_parquet(source: str) -> Source:
                 raise DataError(f"{path!r} can not be read: {error}") from error
             file.close()
 
-    with opened(paths[0]) as first:
+    with open_parquet(filesystem, paths[0]) as first:
         names = list(first.schema_arrow.names)
-    return Source(repr(source), names, tables, files=files if len(paths) > 1 else None)
+    unread = [folder for name, folder in folders.items() if name not in names]
+    hint = way_of_partitions(unread) if unread else ""
+    several = files if len(paths) > 1 else None
+    return Source(repr(source), names, tables, hint=hint, files=several)
 
 
 def _of_csv(path: str) -> Source:
@@ -229,11 +231,27 @@ def _of_json(path: str) -> Source:
     return Source(repr(path), json_names(path), tables, names_in_rows=True)
 
 
+_CSV = (".csv", ".tsv")
+_JSON = (".jsonl", ".ndjson", ".json")
+
+
+def _is_text(path: str) -> bool:
+    return unpacked_name(path).endswith((*_CSV, *_JSON))
+
+
 def _of_path(path: str) -> Source:
     bare = unpacked_name(path)
-    if bare.endswith((".csv", ".tsv")):
+    if is_pattern(path):
+        found = matches(path)
+        # Parquet of folders and hidden files has rules of its own.
+        return _of_paths(found) if any(map(_is_text, found)) else _of_parquet(path)
+    if _is_text(path) and os.path.isdir(path):
+        ending = os.path.splitext(path)[1]
+        way = os.path.join(path, f"*{ending}")
+        raise DataError(f"{path!r} is a folder: give its files, by a pattern such as {way!r}")
+    if bare.endswith(_CSV):
         return _of_csv(path)
-    if bare.endswith((".jsonl", ".ndjson", ".json")):
+    if bare.endswith(_JSON):
         return _of_json(path)
     if os.path.isfile(path) and not bare.endswith((".parquet", ".txt", ".list")):
         with open_regular(path) as file:

@@ -37,6 +37,7 @@ from hugectr.base.json_form import (
     record,
     text,
 )
+from hugectr.base.places import folder_place
 from hugectr.base.regular_file import read_bounded
 from hugectr.data.schema.counts import Categories
 from hugectr.data.schema.fields import CYCLES, KINDS, UNITS, CategoricalField, Field
@@ -214,10 +215,9 @@ def content(schema: Schema) -> dict[str, bytes]:
 
 def save(schema: Schema, folder: str | os.PathLike[str]) -> None:
     """Write a schema; the description comes last and takes the place of the one before at once."""
-    place = Path(folder)
+    place = folder_place("Schema.save: folder", folder)
     files = content(schema)
     description = files.pop(DESCRIPTION)
-    place.mkdir(parents=True, exist_ok=True)
     before = {path.name for path in place.glob("*.npy")}
     for name, values in files.items():
         _write(place / name, values)

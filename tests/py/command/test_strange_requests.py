@@ -3,6 +3,7 @@
 
 import datetime
 import decimal
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ def test_predictions_do_not_replace_the_data(
     assert (folder / "data.csv").read_bytes() == before
 
 
+def test_predictions_of_a_pattern(folder: Path, tmp_path: Path) -> None:
+    for name in ("q1.csv", "q2.csv"):
+        (tmp_path / name).write_bytes((folder / "data.csv").read_bytes())
+    words = ["predict", str(folder / "model"), str(tmp_path / "q*.csv"), "-o"]
+    assert main([*words, str(tmp_path / "out.csv")]) == 0
+    assert pa.csv.read_csv(tmp_path / "out.csv").num_rows == 2 * len(LABELS)
+    assert main([*words, str(tmp_path / "q2.csv")]) == 2  # one of the data
+
+
 def test_a_column_kept_twice_is_kept_once(folder: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out.csv")
     words = ["predict", str(folder / "model"), str(folder / "data.csv"), "-o", out]
@@ -104,12 +114,36 @@ def test_data_are_not_generated_over_themselves(
         ["data", "inspect", "a", "--raw", "=1,2,-3"],
         ["data", "inspect", "a", "--raw", "1,2,3*99999999999"],
         ["data", "inspect", "a", "--num-samples", "=-1"],
+        ["data", "generate", "a", "b", "--slot-sizes", "x"],
+        ["data", "generate", "a", "b", "--slot-sizes", "1.5"],
+        ["data", "generate", "a", "b", "--slot-sizes", "10*"],
+        ["data", "generate", "a", "b", "--slot-sizes", "10", "--nnz", "10*0"],
     ],
-    ids=["slot sizes", "rows", "below zero", "too many", "samples"],
+    ids=["slot sizes", "rows", "below zero", "too many", "samples", "text", "half", "*", "none"],
 )
 def test_numbers_without_an_end(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     option, value = words[-2:]
     given = [option + value] if value.startswith("=") else [option, value]
     with pytest.raises(SystemExit, match="2"):
         main([*words[:-2], *given])
-    assert option in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert option in said
+    assert f"found {value.removeprefix('=')!r}, allowed: " in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["data", "inspect", "{data}", "--limit", str(10**20)],
+        ["launch", "-n", str(10**20), "{data}"],
+        ["data", "generate", "/dev/null", "{data}-val", "--slot-sizes", "9", "--format", "raw"],
+        ["model", "reshard", "{model}", "2", "{data}"],
+    ],
+    ids=["limit", "processes", "device", "no folder"],
+)
+def test_values_that_nothing_can_be_done_with(
+    words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"data": str(folder / "data.csv"), "model": str(folder / "model")}
+    assert main([word.format(**places) for word in words]) == 2
+    assert re.search(r"--limit|launch: -n|source|FOLDER", capsys.readouterr().err)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hugectr
-from hugectr.data import DataSourceParams, FileSystemType_t, parquet, write_metadata
+from hugectr.data import DataSourceParams, FileSystemType_t, parquet_files, write_metadata
 
 NORM, PARQUET = hugectr.DataReaderType_t.Norm, hugectr.DataReaderType_t.Parquet
 
@@ -65,9 +65,9 @@ def test_hdfs_without_hadoop_says_so(monkeypatch):
     def no_library(uri):
         raise OSError("Unable to load libjvm")
 
-    monkeypatch.setattr(parquet, "_from_uri", no_library)
+    monkeypatch.setattr(parquet_files, "_from_uri", no_library)
     with pytest.raises(hugectr.DataError, match=r"hdfs://node:9/a.* can not be opened: .*libjvm"):
-        parquet.parquet_files("hdfs://node:9/a")
+        parquet_files.parquet_files("hdfs://node:9/a")
 
 
 def test_a_model_trains_on_a_store(tmp_path, monkeypatch):
@@ -88,7 +88,7 @@ def test_a_model_trains_on_a_store(tmp_path, monkeypatch):
         table |= {f"c{k}": pa.array(rng.integers(0, 9, 64)) for k in range(3)}
         pq.write_table(pa.table(table), folder / "0.parquet")
         write_metadata(folder, ["y"], ["x"], ["c0", "c1", "c2"])
-    monkeypatch.setattr(parquet, "_from_uri", store)
+    monkeypatch.setattr(parquet_files, "_from_uri", store)
     model = hugectr.Model(
         hugectr.CreateSolver(
             batchsize=32, batchsize_eval=32, max_eval_batches=2, i64_input_key=True, device="cpu"

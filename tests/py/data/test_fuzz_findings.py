@@ -15,7 +15,8 @@ from hugectr.base.arguments import check_float
 from hugectr.base.errors import DataError, InvalidArgument
 from hugectr.config.config_file import read_config
 from hugectr.config.graph import read_graph
-from hugectr.data.parquet import METADATA, ParquetBlocks, columns_of_metadata
+from hugectr.data.parquet import ParquetBlocks, columns_of_metadata
+from hugectr.data.parquet_metadata import METADATA
 
 ROOT = Path(__file__).resolve().parents[3]
 

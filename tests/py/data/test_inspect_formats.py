@@ -48,6 +48,21 @@ def sources(tmp_path_factory):
     return {kind: str(folder / kind / name) for kind, name in names.items()}
 
 
+def test_parts_of_other_order_and_types(tmp_path):
+    """As readers take them: by name, and each with types of its own."""
+    parts = {
+        "a": {"y": [0.0, 1.0], "d": pa.array([1, 2], pa.int32()), "k": [1, 2]},
+        "b": {"k": pa.array([3], pa.int32()), "more": ["x"], "d": [0.5], "y": [1.0]},
+    }
+    for name, columns in parts.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    report = inspect(tmp_path)
+    assert (report.rows, report.slots[0].key_max, report.dense[0].minimum) == (3, 3, 0.5)
+    pq.write_table(pa.table({"y": [0.0], "k": [1]}), tmp_path / "c.parquet")
+    with pytest.raises(ValueError, match=r"c\.parquet' has no column 'd'"):
+        inspect(tmp_path)
+
+
 def test_formats_look_alike(sources):
     shape = RawShape(1, 2, tuple(NNZ))
     norm = inspect(sources["Norm"])

@@ -69,6 +69,12 @@ OTHERS = [
     decimals("item", 20, 0),
     {"seen": PLAIN["seen"].cast(pa.list_(pa.decimal128(20, 0)))},
     {"seen": PLAIN["seen"].cast(pa.large_list(pa.decimal256(20, 0)))},
+    {name: PLAIN[name].dictionary_encode() for name in ("label", "price", "item")},
+    {
+        "seen": pa.ListArray.from_arrays(
+            PLAIN["seen"].offsets, PLAIN["seen"].values.dictionary_encode()
+        )
+    },
 ]
 
 

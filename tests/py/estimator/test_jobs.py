@@ -3,10 +3,12 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from oracle.thread_group import results_of
 from processes import job
 
 import hugectr
@@ -49,6 +51,31 @@ class OfTwo:
 
     def all_gather(self, data, limit=None):
         return [self.said.pop(0), data]
+
+
+def test_notes_of_who_saves_are_not_copied(tmp_path, monkeypatch):
+    """They are gone at any moment, and a copy with them."""
+    from hugectr import processes
+
+    def work(group):
+        monkeypatch.setattr(processes, "current", lambda: groups[threading.get_ident()])
+        groups[threading.get_ident()] = group
+        group.barrier()
+        own = tmp_path / str(group.rank)
+        own.mkdir()
+
+        def save(folder):
+            if group.rank == 0:
+                (folder / "step").mkdir()
+                (folder / ".saving-owner").symlink_to(tmp_path / "gone")
+            group.barrier()
+
+        in_one_folder("fit", own, save)
+        group.barrier()
+        return sorted(os.listdir(own))
+
+    groups = {}
+    assert results_of(2, work)[1] == ["step"]
 
 
 def test_a_folder_that_only_process_0_sees_is_told_before_the_work(tmp_path, monkeypatch):

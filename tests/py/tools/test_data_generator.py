@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generated Norm data: layout of the files, ranges and distribution of the keys, the signal."""
 
+import errno
+import os
 import struct
 
 import numpy as np
 import pytest
 
 from hugectr.base.errors import InvalidArgument
-from hugectr.data.parquet import columns_of_metadata, parquet_files
+from hugectr.data.parquet import columns_of_metadata
+from hugectr.data.parquet_files import parquet_files
 from hugectr.data.regular_file import read_file_list
 from hugectr.spec.enums import Check_t, DataReaderType_t, Distribution_t, PowerLaw_t
-from hugectr.tools import DataGenerator, DataGeneratorParams
+from hugectr.tools import DataGenerator, DataGeneratorParams, generated_files
 from hugectr.tools.key_distribution import draw_keys
 
 SIZES = [50, 7, 1000]
@@ -194,6 +197,47 @@ def test_parquet_files_of_others_stay(tmp_path):
     (tmp_path / "a" / "gen_9.parquet").write_bytes(b"of an earlier, larger set")
     DataGenerator(made).generate(progress=False)
     assert len(list((tmp_path / "a").glob("*.parquet"))) == 3
+
+
+@pytest.mark.parametrize("kind", ["Norm", "Raw", "Parquet"])
+def test_a_disk_that_is_full_leaves_nothing_that_looks_whole(tmp_path, monkeypatch, kind):
+    names = {"source": str(tmp_path / "a"), "eval_source": str(tmp_path / "b")}
+    made = params(tmp_path, format=DataReaderType_t[kind], **names)
+    DataGenerator(made).generate(progress=False)
+    before = (tmp_path / "a").read_bytes() if kind == "Raw" else b""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(generated_files, f"_write_{kind.lower()}", full)
+    with pytest.raises(OSError, match=r"No space left.*'/.*(gen_0|a\.part)"):
+        DataGenerator(made).generate(progress=False, processes=1)
+    if kind == "Raw":
+        assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+        assert (tmp_path / "a").read_bytes() == before
+    elif kind == "Norm":
+        assert not (tmp_path / "a").exists()
+    else:
+        assert not list((tmp_path / "a").glob("_metadata.json"))
+
+
+@pytest.mark.parametrize("kind", [DataReaderType_t.Norm, DataReaderType_t.Parquet])
+def test_lists_of_one_folder_do_not_share_files(tmp_path, kind):
+    def named(name, folder=tmp_path, seed=1):
+        sources = {"source": f"{folder}/{name}.txt", "eval_source": f"{folder}/{name}_val.txt"}
+        return params(tmp_path, format=kind, seed=seed, **sources)
+
+    DataGenerator(named("a")).generate(progress=False)
+    (tmp_path / "notes").write_text("1 of them is of no list\n")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    with pytest.raises(InvalidArgument, match=r"a\.txt lists files in .*train, which '.*b\.txt'"):
+        DataGenerator(named("b", seed=2)).generate(progress=False)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    DataGenerator(named("b", tmp_path / "b")).generate(progress=False)
+    DataGenerator(named("a", seed=2)).generate(progress=False)  # its own are replaced
+    (tmp_path / "a.txt").unlink()
+    (tmp_path / "a_val.txt").unlink()
+    DataGenerator(named("b")).generate(progress=False)
 
 
 def test_parquet_by_file_lists_as_scripts_name_them(tmp_path):
