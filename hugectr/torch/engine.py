@@ -36,6 +36,12 @@ NOT_THE_BAGS = (
     "where its keys do"
 )
 
+#: What is said of a batch that ended before its token did.
+OVER = (
+    "a batch that was looked up is over, as all are when rows are written from outside (load, "
+    "write, erase, ...): after that call forward, or prefetch, with its keys again"
+)
+
 _current_stream: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 
@@ -196,6 +202,10 @@ class Engine:
         number = int(token.item())
         return number != NO_TOKEN and number not in self._alive
 
+    def _check_alive(self, number: int) -> None:
+        if number not in self._alive:
+            raise InvalidArgument(OVER)
+
     def doubt(self, good: torch.Tensor) -> None:
         """A batch whose bags the device still checks: (1,) bool on it, known when it is planned."""
         self._doubt = torch.empty(1, dtype=torch.bool, device="cpu", pin_memory=True)
@@ -267,6 +277,7 @@ class Engine:
     def forward(self, token: torch.Tensor, outputs: TableVectors) -> None:
         """Vectors (m, d) of a planned batch."""
         number = int(token.item())
+        self._check_alive(number)
         self.used(number)
         self.core.forward(number, outputs.memory(), self.stream())
 
@@ -300,12 +311,14 @@ class Engine:
         number = int(token.item())
         if number == NO_TOKEN:  # torch's optimizers count a step of gradients without a number
             self.core.accumulate_nothing()
-        elif self.rates_of_backward is not None:
+            self.end_backward()
+            return
+        self._check_alive(number)
+        if self.rates_of_backward is not None:
             rates = self.rates_of_backward()
             self.core.update(number, gradients.memory(), rates, self.stream())
             return
-        else:
-            self.core.accumulate(number, gradients.memory(), self.stream())
+        self.core.accumulate(number, gradients.memory(), self.stream())
         self.end_backward()
 
     def end_backward(self) -> None:

@@ -58,9 +58,9 @@ class Waiting:
     def __init__(self, engine: Engine, fused: bool) -> None:
         self._engine = engine
         self.fused = fused
-        self._shown: torch.Tensor | None = None  # (tables): what others may multiply
+        self._shown: torch.Tensor | None = None  # (tables): what others may multiply,
+        self._parts: list[torch.Tensor] = []  # of each table, in the same memory
         self._norms = torch.empty(0, device="cpu")  # (tables): what it was
-        self._version = 0
         self._dropped: set[int] = set()  # tables whose gradient is not to be applied
 
     def norm(self, table: int) -> torch.Tensor | None:
@@ -75,8 +75,8 @@ class Waiting:
         if self._shown is None:
             self._norms = self._engine.squares().sqrt().to(torch.float32)
             self._shown = self._norms.clone()
-            self._version = self._shown._version
-            self._parts = [self._shown[i] for i in range(len(self._norms))]
+            # No views to torch, which refuses detach_() of these, as loops of old have it.
+            self._parts = [self._shown[i].data for i in range(len(self._norms))]
         return self._parts[table]
 
     def drop(self, table: int) -> None:
@@ -97,8 +97,11 @@ class Waiting:
 
     def scaled(self) -> bool:
         """Whether somebody has multiplied norms, as far as that is known, or dropped some."""
-        multiplied = self._shown is not None and self._shown._version != self._version
-        return multiplied or bool(self._dropped)
+        return self._is_multiplied() or bool(self._dropped)
+
+    def _is_multiplied(self) -> bool:
+        """By the versions of the parts, each of which begins with 0."""
+        return self._shown is not None and any(part._version for part in self._parts)
 
     def left_out(self) -> list[int]:
         """Tables whose gradients are not to be applied, as far as the host knows."""
@@ -117,7 +120,7 @@ class Waiting:
         if self._shown is not None:
             was, now = self._norms, self._shown.detach()
             same = now == was
-            if self._shown._version == self._version:  # nobody has multiplied NaN
+            if not self._is_multiplied():  # nobody has multiplied NaN
                 same |= now.isnan() & was.isnan()
             factors = torch.where(same, factors, torch.where(now == 0, now, now / was))
         for table in self._dropped:
