@@ -52,6 +52,12 @@ def _refuse_by_caller() -> None:
         frame = frame.f_back
 
 
+@torch.compiler.disable  # a compiler takes versions for numbers that it does not know
+def _written(tensors: list[torch.Tensor]) -> bool:
+    """Whether anybody has written to one of these, by their versions, which begin with 0."""
+    return any(each._version for each in tensors)
+
+
 class Waiting:
     """The norms of the gradients that wait, as whoever scales gradients sees them."""
 
@@ -79,6 +85,10 @@ class Waiting:
             self._parts = [self._shown[i].data for i in range(len(self._norms))]
         return self._parts[table]
 
+    def is_shown(self, found: torch.Tensor, table: int) -> bool:
+        """Whether this is the norm of a table's gradient, where others multiply it."""
+        return self._shown is not None and found is self._parts[table]
+
     def drop(self, table: int) -> None:
         """A table's gradient is not to be applied; that of all: there is none any more."""
         if self.fused or not self._engine.core.has_gradients():
@@ -100,8 +110,7 @@ class Waiting:
         return self._is_multiplied() or bool(self._dropped)
 
     def _is_multiplied(self) -> bool:
-        """By the versions of the parts, each of which begins with 0."""
-        return self._shown is not None and any(part._version for part in self._parts)
+        return self._shown is not None and bool(_written(self._parts))
 
     def left_out(self) -> list[int]:
         """Tables whose gradients are not to be applied, as far as the host knows."""
@@ -172,9 +181,13 @@ class RowGradient(torch.Tensor):
 
     @grad.setter
     def grad(self, value: torch.Tensor | None) -> None:
-        if value is not None:
-            raise InvalidArgument("the gradient of rows can be scaled or dropped (None), not set")
-        self._waiting.drop(self._table)
+        if value is None:
+            self._waiting.drop(self._table)
+        elif not self._waiting.is_shown(value, self._table):  # as it is behind grad *= 0.5
+            raise InvalidArgument(
+                "the gradient of rows can be scaled (grad *= 0.5, grad.mul_) or dropped (None), "
+                "not set: of it there is but the norm here"
+            )
 
     @property
     def requires_grad(self) -> bool:

@@ -384,3 +384,17 @@ def test_gradients_are_detached_and_zeroed_as_loops_of_old_do_it(bag, device):
         place.grad.zero_()
     rows.step()
     assert bag.rows().read()[1].tolist() == before.tolist()
+
+
+def test_gradients_are_scaled_in_place_by_an_operator(bag, device):
+    rows = bag.optimizer(lr=0.1)
+    (place,) = rows.rows
+    keys = torch.tensor([[1, 2]], device=device)
+    bag.rows().write([1, 2], torch.zeros(2, 4))
+    bag(keys).sum().backward()
+    place.grad *= 0.5
+    place.grad /= 2
+    with pytest.raises(hugectr.InvalidArgument, match=r"scaled \(grad \*= 0.5"):
+        place.grad = place.grad * 0.5
+    rows.step()
+    torch.testing.assert_close(bag.rows().read()[1], torch.full((2, 4), -0.025))
