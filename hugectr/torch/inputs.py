@@ -191,9 +191,9 @@ def _offsets_in(name: str, batch: Any, shape: str) -> torch.Tensor:
 
 def is_jagged(bags: Any) -> bool:
     """Whether these are bags of one feature, in an object with the fields of a JaggedTensor."""
-    return not isinstance(bags, (torch.Tensor, Mapping)) and all(
-        callable(getattr(bags, name, None)) for name in ("values", "lengths")
-    )
+    if isinstance(bags, (torch.Tensor, Mapping)) or callable(getattr(bags, "keys", None)):
+        return False  # the last is of several features
+    return all(callable(getattr(bags, name, None)) for name in ("values", "lengths"))
 
 
 def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:

@@ -18,6 +18,8 @@ def no_tensor(found: Any) -> str:
     """What was found in the place of a tensor, and the way out."""
     if isinstance(found, list) and found and all(isinstance(e, torch.Tensor) for e in found):
         return "found a list of tensors: (values, offsets) is a tuple, which tuple(...) makes of it"
+    if callable(getattr(found, "keys", None)):
+        return f"found {type(found).__name__}, which is a whole batch: give it alone"
     return f"found {type(found).__name__}: torch.as_tensor makes one"
 
 

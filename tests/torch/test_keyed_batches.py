@@ -129,6 +129,8 @@ def test_a_mapping_may_have_the_bags_of_each_feature_as_an_object(device, kind):
     torch.testing.assert_close(pooled(collection, apart), pooled(collection, batch))
     bag = ht.EmbeddingBag(4, mode="sum", device=device)
     assert bag(apart["seen"]).shape == (4, 4)
+    with pytest.raises(hugectr.InvalidArgument, match=r"'seen'.*Keyed, which is a whole batch"):
+        collection(apart | {"seen": batch})
     with pytest.raises(hugectr.InvalidArgument, match=r"'item'.*lengths are integers of shape"):
         ht.EmbeddingCollection([ht.TableConfig("item", 4)], device=device)(
             {"item": Bags(torch.arange(2, device=device), torch.ones(2, device=device), None)}
