@@ -36,6 +36,9 @@ NOT_THE_BAGS = (
     "where its keys do"
 )
 
+#: More than most add up on purpose.
+MANY_BACKWARDS = 256
+
 #: What is said of a batch that ended before its token did.
 OVER = (
     "a batch that was looked up is over, as all are when rows are written from outside (load, "
@@ -110,6 +113,8 @@ class Engine:
         #: Of its optimizers: the gradients that wait for a step (``row_gradient.Waiting``).
         self.waiting: Any = None
         self._warned = False
+        #: Whose gradients wait for a step.
+        self.backwards = 0
         #: Where backward updates (``fused``): the rate of each table.
         self.rates_of_backward: Callable[[], list[float]] | None = None
         #: On a GPU: the streams that they came by.
@@ -323,6 +328,14 @@ class Engine:
 
     def end_backward(self) -> None:
         """What follows each backward whose gradients are kept."""
+        self.backwards += 1
+        if self.backwards == MANY_BACKWARDS:
+            log.warning(
+                f"a collection of tables got gradients of {MANY_BACKWARDS} backwards since the "
+                "last step() or zero_grad() of its rows, and keeps adding them up: no row is trained "
+                "before step() of what collection.optimizer(lr) returned (Lightning's automatic "
+                "optimization calls one optimizer alone: take the manual one, or fused=True)"
+            )
         if self.after_backward is not None:
             self.after_backward()
         elif not self._warned:
@@ -352,6 +365,7 @@ class Engine:
         """Forgets the gradients since the last step."""
         self.release_ended()
         self.core.clear_gradients()
+        self.backwards = 0
 
     def forget_gradients(self) -> None:
         """The same, and what they have been multiplied by."""

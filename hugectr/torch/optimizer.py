@@ -199,6 +199,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
 
     def _update(self) -> None:
         self._engine.step(self._rates, self._unscale())
+        self._engine.backwards = 0
         self._waiting.forget()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -174,6 +174,18 @@ def test_training_without_an_optimizer_is_said_once(fused, warnings, device):
     assert len(warnings) == 1
 
 
+@pytest.mark.parametrize("ends", ["step", "zero_grad", "nobody"])
+def test_rows_that_nobody_steps_are_said(ends, bag, warnings, device, monkeypatch):
+    monkeypatch.setattr(hugectr.torch.engine, "MANY_BACKWARDS", 5)
+    rows = bag.optimizer(lr=0.1)
+    for i in range(12):
+        bag(torch.tensor([[1, 2]], device=device)).sum().backward()
+        if i % 3 == 2 and ends != "nobody":
+            getattr(rows, ends)()
+    assert len(warnings) == (ends == "nobody")
+    assert all("gradients of 5 backwards since the last step()" in text for text in warnings)
+
+
 def test_weights_of_torch_in_a_state_dict(bag, warnings):
     plain = torch.nn.ModuleDict({"bag": torch.nn.EmbeddingBag(3, 4), "head": torch.nn.Linear(4, 1)})
     model = torch.nn.ModuleDict({"bag": bag, "head": torch.nn.Linear(4, 1)})
