@@ -21,6 +21,7 @@ from hugectr._core_collection import (
     TableSharing as TableSharing,
 )
 from hugectr._core_folder import HeldFolder as HeldFolder
+from hugectr._core_learning_rate import LearningRateScheduler as LearningRateScheduler
 from hugectr._core_serving import (
     LivePredictor as LivePredictor,
     Predictor as Predictor,
@@ -215,19 +216,6 @@ class LinkedSegments:
     def __init__(self, row_bytes: int, segments: Sequence[tuple[str, int, int]]) -> None: ...
     def read(self, places: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
         """The rows at these places, (n, row_bytes)."""
-
-class LearningRateScheduler:
-    def __init__(
-        self,
-        base_lr: float,
-        warmup_steps: int = 1,
-        decay_start: int = 0,
-        decay_steps: int = 1,
-        decay_power: float = 2.0,
-        end_lr: float = 0.0,
-    ) -> None: ...
-    def get_next(self) -> float: ...
-    def get_lr(self) -> float: ...
 
 class TensorView:
     """A tensor in memory that is shared, not copied; keeps its owner alive.

@@ -268,24 +268,7 @@ def run_op(str name, dict tensors, dict attributes=None, str device="cpu"):
         run_on_host_tensors(call, where, deref(pool))
 
 
-cdef class LearningRateScheduler:
-    cdef unique_ptr[CppLearningRateScheduler] _it
-
-    # Here and below: what __cinit__ makes is there in every object, whoever called __new__.
-    def __cinit__(self, base_lr, warmup_steps=1, decay_start=0, decay_steps=1, decay_power=2.0,
-                  end_lr=0.0):
-        f = _Fields("learning rate", dict(
-            lr=base_lr, warmup_steps=warmup_steps, decay_start=decay_start,
-            decay_steps=decay_steps, decay_power=decay_power, end_lr=end_lr))
-        self._it.reset(new CppLearningRateScheduler(_lr_params(f)))
-
-    def get_next(self):
-        return deref(self._it).get_next()
-
-    def get_lr(self):
-        return deref(self._it).get_lr()
-
-
+include "_decl/learning_rate.pxi"
 include "_decl/interop.pxi"
 include "_decl/rows.pxi"
 include "_decl/linked.pxi"
@@ -307,6 +290,7 @@ cdef class Network:
     cdef readonly object _turn
     cdef uint64_t _generation
 
+    # As everywhere: what __cinit__ makes is there in every object, whoever called __new__.
     def __cinit__(self, dict inputs, list layers, train=True, seed=1, no_gradient=None,
                   device="cpu", dtype="float32"):
         self._turn = Turn("network")

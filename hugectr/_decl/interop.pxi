@@ -41,7 +41,12 @@ cdef TensorView _view(const CppTensorView& it):
 
 
 cdef class TensorView:
-    """See ``_core.pyi``."""
+    """A tensor in memory that is shared, not copied; keeps its owner alive.
+
+    Handed out by ``Model.tensor``, ``Model.dense_weight``, ``Model.table`` and
+    ``hugectr.interop.as_view``. On a CUDA device it has ``__cuda_array_interface__``, on the CPU
+    ``__array_interface__``, and on both DLPack. Dimension 0 may be strided, the others are packed.
+    """
 
     cdef CppTensorView _it
 

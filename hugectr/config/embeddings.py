@@ -110,7 +110,8 @@ def parse_memory(parent: JsonObject) -> Memory | None:
     }
     disk = check_disk(found.where("disk"), found.raw("disk", None))
     found.finish()
-    return Memory(**sizes, disk=disk)
+    with found.named():
+        return Memory(**sizes, disk=disk)
 
 
 def _hybrid(hparam: JsonObject) -> HybridEmbeddingParam:

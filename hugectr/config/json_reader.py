@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,16 @@ class JsonObject:
         """Name keys that are known and have no effect."""
         for key in keys:
             self._note(key)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Has errors say that they are of this object, where they name nothing in it."""
+        try:
+            yield
+        except InvalidArgument as error:
+            if not self.path or str(error).startswith(self.path):
+                raise
+            raise InvalidArgument(f"{self.path}: {error}") from error
 
     def finish(self, *inner: "JsonObject") -> None:
         """Complain about keys nobody asked for, but for remarks; those of ``inner`` objects are

@@ -215,6 +215,21 @@ def _collections(root: JsonObject, tables: list[SparseEmbedding]) -> list[list[s
     return [list(names) for names in value]
 
 
+def _add_layer(
+    parsed: ParsedLayers, layer: JsonObject, names: TensorNames, shares_memory: bool
+) -> None:
+    """Read one that is not the Data layer."""
+    tables = {kind.name: kind for kind in Embedding_t}
+    name = layer.text("type", empty=False)
+    if name in tables:
+        table = parse_embedding(layer, tables[name], names, shares_memory=shares_memory)
+        parsed.embeddings.append(table)
+    elif name in Layer_t.__members__:
+        parsed.dense.append(_dense(layer, Layer_t[name], names))
+    else:
+        layer.choice("type", sorted([*(kind.name for kind in LAYER_PARAMETERS), *tables]))
+
+
 def parse_layers(root: JsonObject, *, shares_memory: bool = False) -> ParsedLayers:
     """Read the ``layers`` array.
 
@@ -240,22 +255,12 @@ def parse_layers(root: JsonObject, *, shares_memory: bool = False) -> ParsedLaye
     first = layers[0]
     if first.text("type", empty=False) != "Data":
         raise rejected(first.where("type"), first.text("type"), "'Data' in the first layer")
-    inputs, reader = _input(first, names), _reader(first)
+    with first.named():
+        inputs, reader = _input(first, names), _reader(first)
     first.finish()
     parsed = ParsedLayers(inputs, reader, [], [])
-    embedding_types = {kind.name: kind for kind in Embedding_t}
-    dense_types: dict[str, Layer_t] = dict(Layer_t.__members__)
-    offered = [*(kind.name for kind in LAYER_PARAMETERS), *embedding_types]
     for layer in layers[1:]:
-        name = layer.text("type", empty=False)
-        if name in embedding_types:
-            kind = embedding_types[name]
-            parsed.embeddings.append(
-                parse_embedding(layer, kind, names, shares_memory=shares_memory)
-            )
-        elif name in dense_types:
-            parsed.dense.append(_dense(layer, dense_types[name], names))
-        else:
-            layer.choice("type", sorted(offered))
+        with layer.named():
+            _add_layer(parsed, layer, names, shares_memory)
     parsed.collections = _collections(root, parsed.embeddings)
     return parsed

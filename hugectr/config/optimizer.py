@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ``optimizer`` object of a JSON config: the model's, or one table's."""
 
+from dataclasses import fields
 from typing import Any
 
 from hugectr.base.errors import rejected
@@ -18,7 +19,8 @@ def _schedule(hparam: JsonObject) -> Schedule | None:
         decay_power=hparam.number("decay_power", 2.0, minimum=1.0),
         end_lr=hparam.number("end_lr", 0.0, minimum=0.0),
     )
-    return schedule if "learning_rate" in hparam else None
+    names = ["learning_rate", *(one.name for one in fields(Schedule) if one.name != "base_lr")]
+    return schedule if any(name in hparam for name in names) else None
 
 
 def _check_hparam(optimizer: JsonObject, kind: Optimizer_t) -> None:
@@ -38,8 +40,9 @@ def parse_optimizer(optimizer: JsonObject) -> OptParamsPy:
     Returns
     -------
     OptParamsPy
-        With a schedule when the object gives a learning rate. A table's own learning rate is read
-        and not used: the model's schedule drives tables and dense network alike.
+        With a schedule when the object gives a learning rate or anything else of one. That of a
+        table is read and not used: the model's schedule drives tables and dense network alike, and
+        a warning says so where it is another one.
     """
     kinds = {kind.name: kind for kind in Optimizer_t}
     kind = kinds[optimizer.choice("type", kinds)]

@@ -3,15 +3,48 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from hugectr.base import log
 from hugectr.model.table_places import table_places
+from hugectr.spec.optimizer import Schedule
 from hugectr.spec.precision import warn_of_small_scale
 from hugectr.spec.sized_rows import rows_of_slots
 
 if TYPE_CHECKING:
     from hugectr.model.graph import Graph
+
+
+def _is_followed(own: Schedule, by_all: Schedule) -> bool:
+    """Whether a table that asks for this gets it; what it says nothing of is as by all."""
+    usual = Schedule()
+    return own.base_lr == by_all.base_lr and all(
+        getattr(own, one.name) in (getattr(by_all, one.name), getattr(usual, one.name))
+        for one in fields(Schedule)
+        if one.name != "base_lr"
+    )
+
+
+def _warn_of_rates_of_tables(graph: Graph) -> None:
+    """Of tables whose own optimizer has a learning rate, which nobody follows."""
+    solver = graph.solver
+    names = {one.name: "lr" if one.name == "base_lr" else one.name for one in fields(Schedule)}
+    by_all = Schedule(**{name: getattr(solver, of_solver) for name, of_solver in names.items()})
+    asked = {
+        table.sparse_embedding_name: table.optimizer.schedule
+        for table in graph.embeddings
+        if table.optimizer is not None and table.optimizer.schedule is not None
+    }
+    rates = {name: own for name, own in asked.items() if not _is_followed(own, by_all)}
+    if rates:
+        found = ", ".join(f"{name!r} ({own.base_lr:g})" for name, own in rates.items())
+        log.warning(
+            f"learning_rate, or its schedule, of the optimizers of tables {found} has no effect: "
+            f"one schedule drives the dense network and all tables, that of the solver or of the "
+            f"config's optimizer (learning rate {by_all.base_lr:g}). Leave it out of tables; those "
+            "of hugectr.torch may have rates of their own"
+        )
 
 
 def log_compiled(graph: Graph, device: str) -> None:
@@ -39,6 +72,7 @@ def log_compiled(graph: Graph, device: str) -> None:
         log.info(f"max_vocabulary_size_per_gpu_={rows} ({name})")
         if name in places:
             log.info(f"Embedding {name}: placed {places[name]}")
+    _warn_of_rates_of_tables(graph)
     warn_of_small_scale(solver.loss_scale)
     if device == "cpu" and solver.use_mixed_precision:
         log.warning(

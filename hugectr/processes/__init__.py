@@ -22,6 +22,7 @@ from hugectr.processes.failure import limit_from_environment
 from hugectr.processes.group import ProcessGroup
 from hugectr.processes.joining import say_that_it_follows
 from hugectr.processes.solo import SoloGroup
+from hugectr.processes.workers import parent_in_job, say_that_this_joined
 
 __all__ = ["ProcessGroup", "current", "default_vvgpu", "end_with_job", "report"]
 
@@ -53,6 +54,7 @@ def current() -> ProcessGroup:
             _group = _connect()
             log.set_rank(_group.rank)
             if _group.size > 1:
+                say_that_this_joined()
                 _tell_others_of_uncaught_errors(_group)
         return _group
 
@@ -69,6 +71,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _connect() -> ProcessGroup:
+    parent = parent_in_job()
+    if parent is not None:
+        log.info(f"a worker of process {parent}, which is one of a job: alone, none of that job")
+        return SoloGroup()
     comm = _mpi_world()
     if comm is not None:
         if comm.Get_size() == 1:

@@ -12,6 +12,7 @@ from hugectr.processes import greeting
 from hugectr.processes.deadline import Deadline
 from hugectr.processes.environment import Place
 from hugectr.processes.frames import Link
+from hugectr.processes.workers import way_out_of_workers
 
 Address = tuple[str, int]
 #: Where to call and what secret to show; CommError when that is not known yet.
@@ -63,7 +64,7 @@ def call(target: Target, place: Place, name: str, to: int, deadline: Deadline) -
                 raise CommError(
                     f"process {place.rank} found no process {to} of this job{where} within "
                     f"{deadline.limit:g} s ({error}): did process {to} start, is the address "
-                    "right, and the secret the same?"
+                    f"right, and the secret the same?{way_out_of_workers()}"
                 ) from error
 
 

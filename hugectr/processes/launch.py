@@ -38,7 +38,8 @@ def launch(processes: int, command: Sequence[str]) -> int:
     Returns
     -------
     int
-        Exit status: 0, or that of the process that failed first (128 + number for a signal).
+        Exit status: 0, or that of the process that failed first (128 + number for a signal, be it
+        one of its or SIGINT or SIGTERM of this process).
     """
     with Orphans():
         return _launch(processes, command)
@@ -84,9 +85,9 @@ def _launch(processes: int, command: Sequence[str]) -> int:
             )
         listener.close()
         return _wait(children, joining)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         _end(children, GRACE_SECONDS)
-        return 128 + signal.SIGINT
+        return 128 + (signal.SIGTERM if isinstance(interrupt, _Terminated) else signal.SIGINT)
     finally:
         listener.close()
         _end(children, 0.0)
@@ -94,8 +95,12 @@ def _launch(processes: int, command: Sequence[str]) -> int:
         signal.signal(signal.SIGTERM, previous)
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came: what is to be done is the same, and the status says which it was."""
+
+
 def _as_interrupt(_number: int, _frame: object) -> None:
-    raise KeyboardInterrupt
+    raise _Terminated
 
 
 def _end_with_parent() -> None:

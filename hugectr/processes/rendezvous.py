@@ -19,6 +19,7 @@ from hugectr.processes.environment import Place
 from hugectr.processes.frames import receive_message, sealed
 from hugectr.processes.listener import Listener
 from hugectr.processes.secret import Hideout
+from hugectr.processes.workers import way_out_of_workers
 
 _LOOPBACK = "127.0.0.1"
 _NAME = "rendezvous"
@@ -158,6 +159,7 @@ def _listen(host: str, port: int, size: int) -> socket.socket:
             raise CommError(
                 f"process 0 can not listen at {host}:{port} ({why}): MASTER_ADDR must be an "
                 "address of the machine of process 0, and MASTER_PORT a port there that nobody has"
+                f"{way_out_of_workers()}"
             ) from error
 
 

@@ -22,6 +22,7 @@ from hugectr.base.errors import CommError, InvalidArgument
 from hugectr.torch.agreeing_engine import AgreeingEngine
 from hugectr.torch.asked import Ahead, Along, Asked, another, kept
 from hugectr.torch.channels import DeviceChannels, channel_of
+from hugectr.torch.engine import OVER
 from hugectr.torch.exchange_beside import ExchangeBeside, ThreadChannel, is_beside
 from hugectr.torch.table_memory import TableKeys, memory_of
 from hugectr.torch.torch_group import TorchGroup, carry, let_go_at_exit
@@ -352,10 +353,7 @@ class AskingEngine(AgreeingEngine):
     def _batch(self, number: int) -> Asked:
         found = self._asked.get(number)
         if found is None:
-            raise InvalidArgument(
-                f"a collection has no batch {number}: it was released, as all are when rows are "
-                "written from outside, or is of another collection"
-            )
+            raise InvalidArgument(OVER)
         return found
 
 

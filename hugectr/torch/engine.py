@@ -36,6 +36,15 @@ NOT_THE_BAGS = (
     "where its keys do"
 )
 
+#: More than most add up on purpose.
+MANY_BACKWARDS = 256
+
+#: What is said of a batch that ended before its token did.
+OVER = (
+    "a batch that was looked up is over, as all are when rows are written from outside (load, "
+    "write, erase, ...): after that call forward, or prefetch, with its keys again"
+)
+
 _current_stream: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 
 
@@ -104,6 +113,8 @@ class Engine:
         #: Of its optimizers: the gradients that wait for a step (``row_gradient.Waiting``).
         self.waiting: Any = None
         self._warned = False
+        #: Whose gradients wait for a step.
+        self.backwards = 0
         #: Where backward updates (``fused``): the rate of each table.
         self.rates_of_backward: Callable[[], list[float]] | None = None
         #: On a GPU: the streams that they came by.
@@ -196,6 +207,10 @@ class Engine:
         number = int(token.item())
         return number != NO_TOKEN and number not in self._alive
 
+    def _check_alive(self, number: int) -> None:
+        if number not in self._alive:
+            raise InvalidArgument(OVER)
+
     def doubt(self, good: torch.Tensor) -> None:
         """A batch whose bags the device still checks: (1,) bool on it, known when it is planned."""
         self._doubt = torch.empty(1, dtype=torch.bool, device="cpu", pin_memory=True)
@@ -267,6 +282,7 @@ class Engine:
     def forward(self, token: torch.Tensor, outputs: TableVectors) -> None:
         """Vectors (m, d) of a planned batch."""
         number = int(token.item())
+        self._check_alive(number)
         self.used(number)
         self.core.forward(number, outputs.memory(), self.stream())
 
@@ -300,16 +316,26 @@ class Engine:
         number = int(token.item())
         if number == NO_TOKEN:  # torch's optimizers count a step of gradients without a number
             self.core.accumulate_nothing()
-        elif self.rates_of_backward is not None:
+            self.end_backward()
+            return
+        self._check_alive(number)
+        if self.rates_of_backward is not None:
             rates = self.rates_of_backward()
             self.core.update(number, gradients.memory(), rates, self.stream())
             return
-        else:
-            self.core.accumulate(number, gradients.memory(), self.stream())
+        self.core.accumulate(number, gradients.memory(), self.stream())
         self.end_backward()
 
     def end_backward(self) -> None:
         """What follows each backward whose gradients are kept."""
+        self.backwards += 1
+        if self.backwards == MANY_BACKWARDS:
+            log.warning(
+                f"a collection of tables got gradients of {MANY_BACKWARDS} backwards since the "
+                "last step() or zero_grad() of its rows, and keeps adding them up: no row is trained "
+                "before step() of what collection.optimizer(lr) returned (Lightning's automatic "
+                "optimization calls one optimizer alone: take the manual one, or fused=True)"
+            )
         if self.after_backward is not None:
             self.after_backward()
         elif not self._warned:
@@ -346,6 +372,7 @@ class Engine:
         """Forgets the gradients since the last step."""
         self.release_ended()
         self.core.clear_gradients()
+        self.backwards = 0
 
     def forget_gradients(self) -> None:
         """The same, and what they have been multiplied by."""

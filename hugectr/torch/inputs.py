@@ -10,6 +10,15 @@ from typing import Any
 import torch
 
 from hugectr.base.errors import InvalidArgument
+from hugectr.torch.keys import (
+    as_int64,
+    check_flat,
+    check_integers,
+    check_parts,
+    is_integer,
+    keys_of,
+    signed,
+)
 
 #: Integers that torch makes no other types of by itself.
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
@@ -104,9 +113,10 @@ def jagged(batch: Any, features: Sequence[str], weighted: bool = True) -> Jagged
         - bags, where one feature is asked for
         Bags are a tensor (B, L) of L keys a sample, a tensor (B,) of one key a sample, a nested
         tensor (of jagged layout, with or without lengths, or strided) with a list of keys a sample,
-        or a tuple (values, offsets) or (values, offsets, weights) with B + 1 offsets, the last of
-        them the number of keys. Keys of uint64 are taken as int64 of the same 64 bits: k from 2**63
-        on is the key k - 2**64.
+        a tuple (values, offsets) or (values, offsets, weights) with B + 1 offsets, the last of
+        them the number of keys, or an object with the fields of TorchRec's ``JaggedTensor``, which
+        are those of a ``KeyedJaggedTensor`` without ``keys()``. Keys of uint64 are taken as int64
+        of the same 64 bits: k from 2**63 on is the key k - 2**64.
     features : sequence of str
         Those that are asked for.
     weighted : bool
@@ -148,21 +158,13 @@ def _of_keyed_jagged(batch: Any) -> Jagged:
             "collection takes a bag a sample of each"
         )
     found_weights = getattr(batch, "weights_or_none", lambda: None)()
-    values = _keys("values", batch.values())
-    offsets = getattr(batch, "offsets_or_none", lambda: None)()
-    if offsets is None and callable(getattr(batch, "offsets", None)):
-        offsets = batch.offsets()
-    if offsets is None:
-        lengths = batch.lengths()
-        good = isinstance(lengths, torch.Tensor) and lengths.dim() == 1
-        good = good and _is_integer(lengths.dtype)
-        _check_flat("values", "lengths", lengths, "integers of shape (features * B,)", good)
-        offsets = offsets_of(signed(lengths))
+    values = keys_of("values", batch.values())
+    offsets = _offsets_in("values", batch, "(features * B,)")
     ends = getattr(batch, "_offset_per_key", None)
     splits = _differences(ends) if ends else []
     if len(found) == 1:  # then nobody has to ask the device
         splits = [values.shape[0]]
-    _check_parts("values", values, offsets, found_weights)
+    check_parts("values", values, offsets, found_weights)
     if len(set(found)) < len(found):
         twice = next(name for name in found if found.count(name) > 1)
         raise InvalidArgument(f"a batch: it has feature {twice!r} twice")
@@ -171,6 +173,27 @@ def _of_keyed_jagged(batch: Any) -> Jagged:
             f"a batch: {offsets.shape[0] - 1} bags are no multiple of its {len(found)} features"
         )
     return Jagged(values, signed(offsets), found, splits, found_weights)
+
+
+def _offsets_in(name: str, batch: Any, shape: str) -> torch.Tensor:
+    """Where bags begin in an object of TorchRec's, which has that or lengths of this shape."""
+    offsets = getattr(batch, "offsets_or_none", lambda: None)()
+    if offsets is None and callable(getattr(batch, "offsets", None)):
+        offsets = batch.offsets()
+    if offsets is None:
+        lengths = batch.lengths()
+        good = isinstance(lengths, torch.Tensor) and lengths.dim() == 1
+        good = good and is_integer(lengths.dtype)
+        check_flat(name, "lengths", lengths, f"integers of shape {shape}", good)
+        offsets = offsets_of(signed(lengths))
+    return offsets
+
+
+def is_jagged(bags: Any) -> bool:
+    """Whether these are bags of one feature, in an object with the fields of a JaggedTensor."""
+    if isinstance(bags, (torch.Tensor, Mapping)) or callable(getattr(bags, "keys", None)):
+        return False  # the last is of several features
+    return all(callable(getattr(bags, name, None)) for name in ("values", "lengths"))
 
 
 def _of_mapping(batch: Mapping[str, Any], features: Sequence[str]) -> Jagged:
@@ -228,7 +251,7 @@ def _of_one_shape(parts: Sequence[Any], features: Sequence[str]) -> Jagged | Non
         check_integers(name, part)
     samples, width = first.shape[0], first.shape[1] if first.dim() == 2 else 1
     alone = any(part.dtype in _UNSIGNED for part in parts)  # go with no other type
-    values = torch.cat([_int64(part) for part in parts] if alone else list(parts))
+    values = torch.cat([as_int64(part) for part in parts] if alone else list(parts))
     values = values.reshape(-1).to(torch.int64)
     offsets = torch.arange(samples * len(parts) + 1, device=first.device) * width
     return Jagged(values, offsets, list(features), [samples * width] * len(parts))
@@ -274,79 +297,6 @@ def bags_within(
     return torch.where(good, offsets, torch.cat([others, starts[-1:]])), good[None]
 
 
-def _is_integer(kind: torch.dtype) -> bool:
-    return not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
-
-
-def no_tensor(found: Any) -> str:
-    """What was found in the place of a tensor, and the way out."""
-    if isinstance(found, list) and found and all(isinstance(e, torch.Tensor) for e in found):
-        return "found a list of tensors: (values, offsets) is a tuple, which tuple(...) makes of it"
-    return f"found {type(found).__name__}: torch.as_tensor makes one"
-
-
-def check_integers(name: str, keys: torch.Tensor) -> None:
-    """Complains about keys that are none."""
-    if not isinstance(keys, torch.Tensor):
-        raise InvalidArgument(f"feature {name!r}: keys are a tensor, {no_tensor(keys)}")
-    if not _is_integer(keys.dtype):
-        raise InvalidArgument(f"feature {name!r}: keys are integers, found {keys.dtype}")
-    if keys.layout not in (torch.strided, torch.jagged):
-        raise InvalidArgument(f"feature {name!r}: keys are a dense tensor, found {keys.layout}")
-
-
-def _check_flat(name: str, what: str, tensor: torch.Tensor, size: str, good: bool) -> None:
-    """Complains about a tensor beside the keys that is not as they are."""
-    if not (isinstance(tensor, torch.Tensor) and good):
-        found = f"{type(tensor).__name__}: torch.as_tensor makes a tensor"
-        if isinstance(tensor, torch.Tensor):
-            shape = "a nested tensor" if tensor.is_nested else tuple(tensor.shape)
-            found = f"{shape} of {tensor.dtype}"
-        raise InvalidArgument(f"feature {name!r}: {what} are {size}, found {found}")
-
-
-def _check_parts(
-    name: str, keys: torch.Tensor, offsets: torch.Tensor, weights: torch.Tensor | None
-) -> None:
-    """Complains about keys, offsets and weights that do not go together by shape or type."""
-    good = keys.dim() == 1 and not keys.is_nested
-    _check_flat(name, "values", keys, "of shape (n,)", good)
-    check_offsets(name, offsets, "(B + 1,)")
-    _check_flat(name, "offsets", offsets, "integers of shape (B + 1,)", offsets.shape[0] > 0)
-    if weights is None:
-        return
-    good = isinstance(weights, torch.Tensor) and not weights.is_nested
-    good = good and weights.shape == keys.shape and not weights.is_complex()
-    _check_flat(name, "weights", weights, f"one a key, shape {tuple(keys.shape)}", good)
-    if weights.device != keys.device:
-        raise InvalidArgument(
-            f"feature {name!r}: weights are on {weights.device}, its keys on {keys.device}: bring "
-            "them there"
-        )
-
-
-def check_offsets(name: str, offsets: torch.Tensor, shape: str) -> None:
-    """Complains about offsets that are no integers in a row."""
-    good = isinstance(offsets, torch.Tensor) and offsets.dim() == 1
-    good = good and _is_integer(offsets.dtype)
-    _check_flat(name, "offsets", offsets, f"integers of shape {shape}", good)
-
-
-def _keys(name: str, keys: torch.Tensor) -> torch.Tensor:
-    check_integers(name, keys)
-    return _int64(keys).contiguous()
-
-
-def _int64(keys: torch.Tensor) -> torch.Tensor:
-    """Keys as int64; those of uint64 have the same bits."""
-    return keys.view(torch.int64) if keys.dtype == torch.uint64 else keys.to(torch.int64)
-
-
-def signed(places: torch.Tensor) -> torch.Tensor:
-    """Offsets or lengths that torch can add, and add up."""
-    return places if places.dtype in (torch.int64, torch.int32) else _int64(places)
-
-
 def _of_nested(name: str, bags: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Keys (n) and offsets (B + 1) of a nested tensor of either layout, with holes or without."""
     if bags.dim() != 2 and bags.size(0):  # without samples torch has it that they are of one
@@ -355,11 +305,11 @@ def _of_nested(name: str, bags: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
             "sample"
         )
     if bags.layout != torch.jagged:
-        parts = [_int64(part).reshape(-1) for part in bags.unbind()]
+        parts = [as_int64(part).reshape(-1) for part in bags.unbind()]
         counts = torch.tensor([part.shape[0] for part in parts], dtype=torch.int64, device="cpu")
         none = torch.empty(0, dtype=torch.int64, device=bags.device)
         return torch.cat([none, *parts]), offsets_of(counts).to(bags.device)
-    values, offsets, lengths = _int64(bags.values()), bags.offsets(), bags.lengths()
+    values, offsets, lengths = as_int64(bags.values()), bags.offsets(), bags.lengths()
     if lengths is None:
         return values, offsets
     # Behind the keys of a sample are others that are of none.
@@ -377,22 +327,25 @@ def _of_nested(name: str, bags: torch.Tensor) -> tuple[torch.Tensor, torch.Tenso
 def _bags(name: str, bags: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """Keys (n), offsets (B + 1) and weights (n) of one feature."""
     weights = None
+    if is_jagged(bags):
+        weights = getattr(bags, "weights_or_none", lambda: None)()
+        bags = bags.values(), _offsets_in(name, bags, "(B,)"), weights
     if isinstance(bags, tuple):
         if len(bags) not in (2, 3):
             raise InvalidArgument(f"feature {name!r}: found {len(bags)} parts, not {_PARTS}")
         keys, offsets, *rest = bags
         weights = rest[0] if rest else None
         check_integers(name, keys)
-        _check_parts(name, keys, offsets, weights)
-        return _keys(name, keys), signed(offsets), weights
+        check_parts(name, keys, offsets, weights)
+        return keys_of(name, keys), signed(offsets), weights
     check_integers(name, bags)
     if bags.is_nested:
         keys, offsets = _of_nested(name, bags)
-        _check_parts(name, keys, offsets, None)
-        return _keys(name, keys), offsets, None
+        check_parts(name, keys, offsets, None)
+        return keys_of(name, keys), offsets, None
     if bags.dim() not in (1, 2):
         raise InvalidArgument(f"feature {name!r}: keys have shape {tuple(bags.shape)}, not (B, L)")
     samples = bags.shape[0]
     width = bags.shape[1] if bags.dim() == 2 else 1
     offsets = torch.arange(samples + 1, device=bags.device) * width
-    return _keys(name, bags).reshape(-1), offsets, weights
+    return keys_of(name, bags).reshape(-1), offsets, weights

@@ -14,14 +14,8 @@ from hugectr.base.errors import InvalidArgument
 from hugectr.spec.optimizer import OptParamsPy
 from hugectr.torch.collection import Collection
 from hugectr.torch.configs import TableConfig
-from hugectr.torch.inputs import (
-    Jagged,
-    PlannedBatch,
-    check_integers,
-    check_offsets,
-    no_tensor,
-    signed,
-)
+from hugectr.torch.inputs import Jagged, PlannedBatch, is_jagged
+from hugectr.torch.keys import check_integers, check_offsets, no_tensor, signed
 from hugectr.torch.vectors import JaggedVectors, PooledVectors
 
 
@@ -332,8 +326,8 @@ def _called(keys: Any, offsets: Any, weights: Any) -> Any:
         return _Call(*keys, *[None] * (3 - len(keys)))
     if isinstance(keys, torch.Tensor):  # which torch.compile of 2.4 does not ask for attributes
         return _Call(keys, offsets, weights)
-    other = isinstance(keys, (PlannedBatch, Mapping)) or callable(getattr(keys, "keys", None))
-    if not other:
+    keyed = isinstance(keys, (PlannedBatch, Mapping)) or callable(getattr(keys, "keys", None))
+    if not (keyed or is_jagged(keys)):
         return _Call(keys, offsets, weights)
     if offsets is not None or weights is not None:
         raise InvalidArgument(

@@ -59,6 +59,22 @@ def _params_of(group: Any) -> list[Any]:
     return list(params)
 
 
+def _groups_in(state_dict: Any) -> list[dict[str, Any]]:
+    """The groups of an optimizer's state_dict."""
+    groups = state_dict.get("param_groups") if isinstance(state_dict, dict) else None
+    good = isinstance(groups, list) and all(
+        isinstance(group, dict) and {"params", "lr"} <= group.keys() for group in groups
+    )
+    if not good or "state" not in state_dict:
+        what = f"keys {sorted(map(str, state_dict))}" if isinstance(state_dict, dict) else ""
+        raise InvalidArgument(
+            "load_state_dict: found no state_dict() of an optimizer, but "
+            f"{what or type(state_dict).__name__}; load what the state_dict() of this one gave. "
+            "Rows and their states are in that of the collection"
+        )
+    return list(groups or ())
+
+
 def _hooks_of_all() -> list[Callable[[], Any]]:
     """What says whether the steps of all optimizers are watched; one that this torch does not have
     under its name counts as there."""
@@ -140,7 +156,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
         """
         own, theirs = (
             [group.get("table_names") for group in groups]
-            for groups in (self.param_groups, state_dict["param_groups"])
+            for groups in (self.param_groups, _groups_in(state_dict))
         )
         if own != theirs:
             raise InvalidArgument(
@@ -186,6 +202,7 @@ class CollectionOptimizer(torch.optim.Optimizer):
         self._engine.step(self._rates, self._unscale())
         if left_out:
             self._engine.count_no_step(left_out)
+        self._engine.backwards = 0
         self._waiting.forget()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

@@ -52,15 +52,21 @@ def _refuse_by_caller() -> None:
         frame = frame.f_back
 
 
+@torch.compiler.disable  # a compiler takes versions for numbers that it does not know
+def _written(tensors: list[torch.Tensor]) -> bool:
+    """Whether anybody has written to one of these, by their versions, which begin with 0."""
+    return any(each._version for each in tensors)
+
+
 class Waiting:
     """The norms of the gradients that wait, as whoever scales gradients sees them."""
 
     def __init__(self, engine: Engine, fused: bool) -> None:
         self._engine = engine
         self.fused = fused
-        self._shown: torch.Tensor | None = None  # (tables): what others may multiply
+        self._shown: torch.Tensor | None = None  # (tables): what others may multiply,
+        self._parts: list[torch.Tensor] = []  # of each table, in the same memory
         self._norms = torch.empty(0, device="cpu")  # (tables): what it was
-        self._version = 0
         self._dropped: set[int] = set()  # tables whose gradient is not to be applied
 
     def norm(self, table: int) -> torch.Tensor | None:
@@ -75,9 +81,13 @@ class Waiting:
         if self._shown is None:
             self._norms = self._engine.squares().sqrt().to(torch.float32)
             self._shown = self._norms.clone()
-            self._version = self._shown._version
-            self._parts = [self._shown[i] for i in range(len(self._norms))]
+            # No views to torch, which refuses detach_() of these, as loops of old have it.
+            self._parts = [self._shown[i].data for i in range(len(self._norms))]
         return self._parts[table]
+
+    def is_shown(self, found: torch.Tensor, table: int) -> bool:
+        """Whether this is the norm of a table's gradient, where others multiply it."""
+        return self._shown is not None and found is self._parts[table]
 
     def drop(self, table: int) -> None:
         """A table's gradient is not to be applied; that of all: there is none any more."""
@@ -97,8 +107,10 @@ class Waiting:
 
     def scaled(self) -> bool:
         """Whether somebody has multiplied norms, as far as that is known, or dropped some."""
-        multiplied = self._shown is not None and self._shown._version != self._version
-        return multiplied or bool(self._dropped)
+        return self._is_multiplied() or bool(self._dropped)
+
+    def _is_multiplied(self) -> bool:
+        return self._shown is not None and bool(_written(self._parts))
 
     def left_out(self) -> list[int]:
         """Tables whose gradients are not to be applied, as far as the host knows."""
@@ -117,7 +129,7 @@ class Waiting:
         if self._shown is not None:
             was, now = self._norms, self._shown.detach()
             same = now == was
-            if self._shown._version == self._version:  # nobody has multiplied NaN
+            if not self._is_multiplied():  # nobody has multiplied NaN
                 same |= now.isnan() & was.isnan()
             factors = torch.where(same, factors, torch.where(now == 0, now, now / was))
         for table in self._dropped:
@@ -169,9 +181,13 @@ class RowGradient(torch.Tensor):
 
     @grad.setter
     def grad(self, value: torch.Tensor | None) -> None:
-        if value is not None:
-            raise InvalidArgument("the gradient of rows can be scaled or dropped (None), not set")
-        self._waiting.drop(self._table)
+        if value is None:
+            self._waiting.drop(self._table)
+        elif not self._waiting.is_shown(value, self._table):  # as it is behind grad *= 0.5
+            raise InvalidArgument(
+                "the gradient of rows can be scaled (grad *= 0.5, grad.mul_) or dropped (None), "
+                "not set: of it there is but the norm here"
+            )
 
     @property
     def requires_grad(self) -> bool:

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Mapping
 
 import torch
+
+from hugectr.base.errors import rejected
 
 
 class PooledVectors(Mapping[str, torch.Tensor]):
@@ -93,7 +96,20 @@ class JaggedVectors:
         return self._offsets.diff()
 
     def to_padded_dense(self, length: int) -> torch.Tensor:
-        """Vectors (B, length, d): zeros behind the last, what is beyond is left out."""
+        """Vectors (B, length, d): zeros behind the last, what is beyond is left out.
+
+        Parameters
+        ----------
+        length : int
+            ``int(found.lengths().max())`` leaves out nothing.
+
+        Raises
+        ------
+        InvalidArgument
+            When it is none, or below 0.
+        """
+        if not torch.compiler.is_compiling():  # to a compiler a size is what it can not compare
+            length = _length(length)
         places = torch.arange(length, device=self._offsets.device)
         inside = places < self.lengths()[:, None]
         values = self._values
@@ -106,3 +122,14 @@ class JaggedVectors:
     def to_nested(self) -> torch.Tensor:
         """A nested tensor of jagged layout, for attention over it (torch 2.5 and later)."""
         return torch.nested.nested_tensor_from_jagged(self._values, self._offsets)
+
+
+def _length(given: object) -> int:
+    """A length as a number; a tensor of one integer is one."""
+    try:
+        found = -1 if isinstance(given, bool) else operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        found = -1
+    if found < 0:
+        raise rejected("to_padded_dense: length", given, "an integer >= 0")
+    return found

@@ -196,3 +196,18 @@ def test_backward_is_no_part_of_a_compiled_forward(device, monkeypatch):
     calls.append("forward")
     loss.backward()
     assert calls == ["forward", "backward"]
+
+
+def test_a_step_of_clipped_gradients_may_be_compiled(device):
+    torch._dynamo.reset()
+    bags = [ht.EmbeddingBag(4, mode="sum", seed=1, device=device) for _ in range(2)]
+    keys = torch.tensor([[1, 2], [3, 1]], device=device)
+    for bag, is_compiled in zip(bags, (False, True), strict=True):
+        rows = bag.optimizer(lr=0.1)
+        step = torch.compile(rows.step, backend="aot_eager") if is_compiled else rows.step
+        for _ in range(3):
+            rows.zero_grad()
+            bag(keys).sum().backward()
+            torch.nn.utils.clip_grad_norm_(rows.rows, 0.5)
+            step()
+    torch.testing.assert_close(bags[1].rows().read(), bags[0].rows().read())

@@ -302,3 +302,43 @@ def test_a_place_that_asks_for_no_gradient_freezes_its_table(device, method):
     assert (_values(bags), _values(bags, "t1")) == ([-2.0, -1.0], [-3.0, -1.0])
     bags.freeze("t1")
     assert [each.requires_grad for each in rows.rows] == [True, False]
+
+
+@pytest.mark.parametrize("how", ["with 0", "dropped", "frozen", "apart"])
+def test_a_table_that_the_loss_does_not_use(device, how):
+    """Its gradient is 0 where its collection has another's; else it is left out, as by torch."""
+    optimizer = hugectr.CreateOptimizer(
+        hugectr.Optimizer_t.MomentumSGD, hugectr.Update_t.Global, momentum_factor=0.9
+    )
+    tables = [ht.TableConfig(name, 4) for name in "ab"]
+    groups = [[table] for table in tables] if how == "apart" else [tables]
+    collections = [ht.EmbeddingBagCollection(g, optimizer, seed=1, device=device) for g in groups]
+    optimizers = [each.optimizer(lr=0.1) for each in collections]
+    of = {table.name: each for each in collections for table in each.configs}
+    plain = torch.nn.ModuleDict({n: torch.nn.EmbeddingBag(9, 4, mode="sum") for n in "ab"})
+    plain.to(device)
+    for name in "ab":
+        ht.import_embedding_bag(of[name], plain[name], name)
+    torchs = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9)
+    for step in range(12):
+        used = "a" if step % 3 == 2 else "ab"
+        keys = {name: torch.randint(0, 9, (4, 2), device=device) for name in "ab"}
+        for each in (torchs, *optimizers):
+            each.zero_grad()
+        loss = sum((plain[name](keys[name]) - 1).square().mean() for name in used)
+        unused = 0 * plain["b"](keys["b"]).sum() if how == "with 0" else 0
+        (loss + unused).backward()
+        torchs.step()
+        if how == "frozen" and used == "a":
+            of["b"].freeze("b")
+        found = {name: each({n: keys[n] for n in of if of[n] is each}) for name, each in of.items()}
+        sum((found[name][name] - 1).square().mean() for name in used).backward()
+        if how == "dropped" and used == "a":
+            optimizers[0].rows[1].grad = None
+        for each in optimizers:
+            each.step()
+        of["b"].unfreeze("b")
+    for name in "ab":
+        torch.testing.assert_close(
+            ht.export_embedding_bag(of[name], 9, name).cpu(), plain[name].weight.detach().cpu()
+        )

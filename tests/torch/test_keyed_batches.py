@@ -97,3 +97,41 @@ def test_features_that_end_before_they_begin_are_refused(device, kind, training)
     )
     with pytest.raises(hugectr.InvalidArgument, match="offsets must ascend"):
         collection(batch)
+
+
+class Bags:
+    """What a JaggedTensor of TorchRec is to a reader: the bags of one feature."""
+
+    def __init__(self, values, lengths, weights):
+        self.values, self.lengths = lambda: values, lambda: lengths
+        self.weights_or_none = lambda: weights
+
+
+@pytest.mark.parametrize("kind", ["weighted", "apart"])
+def test_a_mapping_may_have_the_bags_of_each_feature_as_an_object(device, kind):
+    """As ``KeyedJaggedTensor.to_dict()`` has them."""
+    generator = torch.Generator().manual_seed(1)
+    more = {} if kind == "weighted" else {"weights": None}
+    batch = Keyed(generator, 4, device, **more)
+    counts = [int(each.sum()) for each in batch.lengths().split(4)]
+    weights = batch.weights_or_none()
+    apart = {
+        name: Bags(*parts)
+        for name, *parts in zip(
+            FEATURES,
+            batch.values().split(counts),
+            batch.lengths().split(4),
+            [None] * 3 if weights is None else weights.split(counts),
+            strict=True,
+        )
+    }
+    collection = collection_of(kind, device)
+    torch.testing.assert_close(pooled(collection, apart), pooled(collection, batch))
+    bag = ht.EmbeddingBag(4, mode="sum", device=device)
+    assert bag(apart["seen"]).shape == (4, 4)
+    with pytest.raises(hugectr.InvalidArgument, match=r"'seen'.*Keyed, which is a whole batch"):
+        collection(apart | {"seen": batch})
+    with pytest.raises(hugectr.InvalidArgument, match=r"'item'.*lengths are integers of shape"):
+        ht.EmbeddingCollection([ht.TableConfig("item", 4)], device=device)(
+            {"item": Bags(torch.arange(2, device=device), torch.ones(2, device=device), None)}
+        )

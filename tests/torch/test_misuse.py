@@ -174,6 +174,18 @@ def test_training_without_an_optimizer_is_said_once(fused, warnings, device):
     assert len(warnings) == 1
 
 
+@pytest.mark.parametrize("ends", ["step", "zero_grad", "nobody"])
+def test_rows_that_nobody_steps_are_said(ends, bag, warnings, device, monkeypatch):
+    monkeypatch.setattr(hugectr.torch.engine, "MANY_BACKWARDS", 5)
+    rows = bag.optimizer(lr=0.1)
+    for i in range(12):
+        bag(torch.tensor([[1, 2]], device=device)).sum().backward()
+        if i % 3 == 2 and ends != "nobody":
+            getattr(rows, ends)()
+    assert len(warnings) == (ends == "nobody")
+    assert all("gradients of 5 backwards since the last step()" in text for text in warnings)
+
+
 def test_weights_of_torch_in_a_state_dict(bag, warnings):
     plain = torch.nn.ModuleDict({"bag": torch.nn.EmbeddingBag(3, 4), "head": torch.nn.Linear(4, 1)})
     model = torch.nn.ModuleDict({"bag": bag, "head": torch.nn.Linear(4, 1)})
@@ -351,3 +363,50 @@ def test_schedulers_of_fused_tables_say_nothing_wrong(recwarn, device):
     bags(torch.tensor([[1]], device=device)).sum().backward()
     scheduler.step()
     assert not [each for each in recwarn if "lr_scheduler" in str(each.message)]
+
+
+@pytest.mark.parametrize(
+    "given", [{}, [], {"state": {}, "param_groups": [3]}, {"state": {}, "param_groups": [{}]}]
+)
+def test_what_is_no_state_dict_of_an_optimizer_is_refused(given, bag):
+    rows = bag.optimizer(lr=0.1)
+    with pytest.raises(hugectr.InvalidArgument, match=r"load what the state_dict\(\) of this one"):
+        rows.load_state_dict(given)
+    assert rows.param_groups[0]["lr"] == 0.1
+
+
+@pytest.mark.parametrize("length", [-1, 2.5, True, "4", None])
+def test_lengths_of_padding_are_numbers(length, device):
+    items = ht.EmbeddingCollection([ht.TableConfig("item", 2)], device=device)
+    found = items({"item": torch.tensor([[1, 2], [3, 4]], device=device)})["item"]
+    with pytest.raises(hugectr.InvalidArgument, match=r"length: found .*, allowed: an integer"):
+        found.to_padded_dense(length)
+    assert found.to_padded_dense(found.lengths().max()).shape == (2, 2, 2)
+
+
+def test_gradients_are_detached_and_zeroed_as_loops_of_old_do_it(bag, device):
+    rows = bag.optimizer(lr=0.1)
+    keys = torch.tensor([[1, 2]], device=device)
+    bag(keys).sum().backward()
+    rows.step()
+    before = bag.rows().read()[1]
+    bag(keys).sum().backward()
+    for place in rows.rows:
+        place.grad.detach_()
+        place.grad.zero_()
+    rows.step()
+    assert bag.rows().read()[1].tolist() == before.tolist()
+
+
+def test_gradients_are_scaled_in_place_by_an_operator(bag, device):
+    rows = bag.optimizer(lr=0.1)
+    (place,) = rows.rows
+    keys = torch.tensor([[1, 2]], device=device)
+    bag.rows().write([1, 2], torch.zeros(2, 4))
+    bag(keys).sum().backward()
+    place.grad *= 0.5
+    place.grad /= 2
+    with pytest.raises(hugectr.InvalidArgument, match=r"scaled \(grad \*= 0.5"):
+        place.grad = place.grad * 0.5
+    rows.step()
+    torch.testing.assert_close(bag.rows().read()[1], torch.full((2, 4), -0.025))

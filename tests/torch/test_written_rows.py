@@ -126,3 +126,13 @@ def test_what_is_no_weight_is_refused(device, weight, said):
     with pytest.raises(hugectr.InvalidArgument, match=said):
         ht.import_embedding_bag(bag, weight)
     assert len(bag.rows()) == 0
+
+
+def test_a_compiled_forward_of_a_batch_that_is_over_says_what_to_do(device):
+    bag = ht.EmbeddingBag(4, mode="sum", device=device)
+    compiled = torch.compile(bag, backend="eager")
+    ahead = bag.prefetch(torch.tensor([[1, 2]], device=device))
+    bag.rows().write([5], torch.ones(1, 4))
+    with pytest.raises(hugectr.InvalidArgument, match=r"after that call forward, or prefetch"):
+        compiled(ahead)
+    assert compiled(bag.prefetch(torch.tensor([[5]], device=device))).tolist() == [[1.0] * 4]

@@ -38,14 +38,17 @@ def test_a_table_has_its_own_and_others_that_of_the_solver(config, write_json):
         ({"devise": 1}, "memory.devise"),
         ({"device": 1, "disk": "x"}, "memory.disk: found 'x'"),
         ("8GB", "memory"),
+        ({"device": 1, "disk": "x:1MB"}, "memory: Memory: disk: found 'x:1MB'"),
+        ({"host": 1}, "memory: Memory: device: found None"),
     ],
 )
 def test_complaints_name_the_path(config, write_json, value, words):
-    for place in (config["solver"], hparam_of(config)):
+    places = {"solver.": config["solver"], "layers[1].sparse_embedding_hparam.": hparam_of(config)}
+    for path, place in places.items():
         place["memory"] = value
         with pytest.raises(hugectr.InvalidArgument) as error:
             read_config(write_json(config))
-        assert words in str(error.value)
+        assert str(error.value).startswith(path + words)
         del place["memory"]
 
 

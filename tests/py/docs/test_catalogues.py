@@ -30,7 +30,16 @@ def first_cells(page: str, head: str) -> set[str]:
         ("models/index.md", "model", hugectr.models.NAMES),
         ("classifier.md", "`model=`", hugectr.models.NAMES),
         ("placement.md", "placement", hugectr.spec.placement.PLACEMENTS),
+        ("data.md", "`DataReaderType_t`", hugectr.DataReaderType_t.__members__),
     ],
 )
 def test_a_page_names_every_entry(page, head, names):
     assert first_cells(page, head) == set(names)
+
+
+def test_the_page_of_checkpoints_says_of_whom_the_update_type_is_compared():
+    (names,) = re.findall(
+        r"update type where it matters \(([^)]*)\)", (DOCS / "checkpoints.md").read_text()
+    )
+    moved = {name for name, one in _core.optimizers().items() if one["moves_untouched_rows"]}
+    assert set(re.findall(r"`(\w+)`", names)) == moved

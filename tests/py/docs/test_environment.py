@@ -6,7 +6,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 #: What ``hugectr launch`` tells the processes that it starts.
-BETWEEN_OUR_PROCESSES = {"HUGECTR_LAUNCHER", "HUGECTR_LAUNCHER_PIPE", "HUGECTR_LISTENER"}
+BETWEEN_OUR_PROCESSES = {
+    *("HUGECTR_JOINED", "HUGECTR_LAUNCHER", "HUGECTR_LAUNCHER_PIPE", "HUGECTR_LISTENER"),
+}
 #: Read while the package is built.
 OF_BUILDS = {"HUGECTR_CUDA"}
 

@@ -102,6 +102,17 @@ def test_scripts_that_catch_the_failure_go_on():
         assert f"process {rank} goes on" in out, err
 
 
+def test_the_status_of_a_launcher_says_what_ended_it(tmp_path):
+    script = tmp_path / "waits.py"
+    script.write_text("import time\nprint('waiting', flush=True)\ntime.sleep(60)\n")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running = job.start("launch", 2, script)
+        assert running.stdout.readline() == "waiting\n"
+        running.send_signal(number)
+        running.communicate(timeout=60)
+        assert running.returncode == 128 + number
+
+
 def test_no_process_outlives_the_launcher():
     running = job.start("launch", 3, SCRIPT, "nothing", WRONG)
     try:
