@@ -332,8 +332,8 @@ class Engine:
         if self.backwards == MANY_BACKWARDS:
             log.warning(
                 f"a collection of tables got gradients of {MANY_BACKWARDS} backwards since the "
-                "last step() or zero_grad() of its rows, and adds them up: no row is trained before "
-                "step() of what collection.optimizer(lr) returned (Lightning's automatic "
+                "last step() or zero_grad() of its rows, and adds them up: no row is trained "
+                "before step() of what collection.optimizer(lr) returned (Lightning's automatic "
                 "optimization calls one optimizer alone: take the manual one, or fused=True)"
             )
         if self.after_backward is not None:
