@@ -193,12 +193,15 @@ def _data_generate(args: argparse.Namespace) -> int:
         seed=args.seed,
         planted_signal=args.planted_signal,
     )
-    shown = sys.stdout.isatty() and not args.json
-    DataGenerator(params).generate(shown, args.processes)
+    for name in ("source", "eval_source"):
+        place = Path(getattr(args, name))
+        inside = "data" if args.format == "parquet" and place.suffix != ".txt" else ""
+        check_writable(f"hugectr data generate: {name}", place / inside)
+    DataGenerator(params).generate(sys.stdout.isatty() and not args.json, args.processes)
     samples = args.files * args.samples_per_file, args.eval_files * args.samples_per_file
     if args.json:
-        names = {"source": args.source, "eval_source": args.eval_source}
-        _print_json(names | {"samples": samples[0], "eval_samples": samples[1]})
+        names = ("source", "eval_source", "samples", "eval_samples")
+        _print_json(dict(zip(names, (args.source, args.eval_source, *samples), strict=True)))
     else:
         print(f"{args.source}: {samples[0]:,} samples; {args.eval_source}: {samples[1]:,} samples")
     return 0

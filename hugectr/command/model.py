@@ -11,7 +11,6 @@ from typing import Any
 
 from hugectr.base.errors import DataError, InvalidArgument, rejected
 from hugectr.base.interruption import terminated_in_order
-from hugectr.base.places import folder_place
 from hugectr.base.replaced import refuse_other_file
 from hugectr.checkpoints import MANIFEST, published, verify
 from hugectr.command.forms import Forms, check_form, keep_given
@@ -74,7 +73,8 @@ def _reshard(args: argparse.Namespace) -> int:
     if args.shards < 1:
         raise InvalidArgument(f"shards: found {args.shards}, allowed: 1 or more")
     source = _checkpoint(args.path)
-    print(reshard(source, folder_place("hugectr model reshard: FOLDER", args.folder), args.shards))
+    check_writable("hugectr model reshard: FOLDER", Path(args.folder) / "step")
+    print(reshard(source, Path(args.folder), args.shards))
     return 0
 
 
@@ -90,6 +90,7 @@ def _convert(args: argparse.Namespace) -> int:
         print(from_original(source, target, names, args.seed))
         return 0
     path = _checkpoint(args.source)
+    check_writable("hugectr model convert: TARGET", args.target)
     if args.to == "original":
         print(to_original(path, args.target).dense)
         return 0

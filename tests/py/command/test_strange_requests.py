@@ -134,6 +134,24 @@ def test_numbers_without_an_end(words: list[str], capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     "words",
     [
+        ["data", "generate", "/proc/1/x/l", "{model}-v", "--slot-sizes", "9"],
+        ["data", "generate", "/proc/1/x", "{model}-v", "--slot-sizes", "9", "--format", "parquet"],
+        ["model", "convert", "{model}", "/proc/1/x/t", "--to", "numpy"],
+        ["model", "reshard", "{model}", "2", "/proc/1/x"],
+    ],
+    ids=["list", "Parquet", "convert", "reshard"],
+)
+def test_outputs_that_can_not_be_written_are_said_of_the_argument(
+    words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word.format(model=folder / "model") for word in words]) == 2
+    said = capsys.readouterr().err
+    assert re.search(r"(source|TARGET|FOLDER): '/proc/1/x.* can not be written", said)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         ["data", "inspect", "{data}", "--limit", str(10**20)],
         ["launch", "-n", str(10**20), "{data}"],
         ["data", "generate", "/dev/null", "{data}-val", "--slot-sizes", "9", "--format", "raw"],
