@@ -15,7 +15,7 @@ from hugectr.base.no_effect import warn_no_effect
 from hugectr.model.exported import LastEvaluationBatch, append_values
 from hugectr.model.graph import Graph
 from hugectr.model.same_data import same_restart
-from hugectr.processes.agreement import named_call
+from hugectr.processes.agreement import not_alone
 from hugectr.processes.sameness import same_call
 from hugectr.spec.reader import Source, one_source
 
@@ -133,7 +133,7 @@ class Training:
 
         Evaluations in between do not change it.
         """
-        with named_call("Model.get_current_loss"):
+        with not_alone("Model.get_current_loss"):
             return self._graph.session.get_current_loss()
 
     def get_current_losses(self) -> dict[str, float]:
@@ -141,7 +141,7 @@ class Training:
 
         Without its weight and the regulariser: ``get_current_loss`` is the weighted sum of all.
         """
-        with named_call("Model.get_current_losses"):
+        with not_alone("Model.get_current_losses"):
             return dict(self._graph.session.get_current_losses())
 
     def get_eval_metrics(self) -> list[tuple[str, float]]:

@@ -97,9 +97,22 @@ def named_call(call: str) -> Iterator[None]:
     except errors.CommError as error:
         if not call:
             raise
-        raise errors.CommError(
-            f"{call}, a call of all processes, not of one as in `if rank == 0:`: {error}"
-        ) from None
+        raise errors.CommError(f"{call}, a call of all processes{_alone(error)}: {error}") from None
+
+
+@contextlib.contextmanager
+def not_alone(call: str) -> Iterator[None]:
+    """The same where others did not take part; other errors have their cause there."""
+    try:
+        yield
+    except errors.CommError as error:
+        if not (alone := _alone(error)):
+            raise
+        raise errors.CommError(f"{call}, a call of all processes{alone}: {error}") from None
+
+
+def _alone(error: errors.CommError) -> str:
+    return ", not of one as in `if rank == 0:`" if "did not take part" in str(error) else ""
 
 
 def together(

@@ -10,8 +10,8 @@ place (a launcher further down) has other variables, and joins by them.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
+import sys
 from collections.abc import Mapping
 
 _VARIABLE = "HUGECTR_JOINED"
@@ -30,6 +30,12 @@ def _place(environ: Mapping[str, str]) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()[:32]
 
 
+def _is_worker() -> bool:
+    """Whether this process is one of ``multiprocessing``, which it has loaded then."""
+    loaded = sys.modules.get("multiprocessing.process")
+    return loaded is not None and loaded.parent_process() is not None
+
+
 def say_that_this_joined() -> None:
     """Have workers that this process starts from now on know that its place is taken."""
     os.environ[_VARIABLE] = f"{os.getpid()}:{_place(os.environ)}"
@@ -38,7 +44,7 @@ def say_that_this_joined() -> None:
 def parent_in_job(environ: Mapping[str, str] = os.environ) -> int | None:
     """The process of a job whose worker this is, by its number in the system; None: no worker."""
     process, _, place = environ.get(_VARIABLE, "").partition(":")
-    mine = process in ("", str(os.getpid())) or multiprocessing.parent_process() is None
+    mine = process in ("", str(os.getpid())) or not _is_worker()
     if mine or not process.isdigit() or place != _place(environ):
         return None
     return int(process)
@@ -50,7 +56,7 @@ def way_out_of_workers() -> str:
     A worker that is started before its parent has joined can not know whether it is the process
     of the job itself, as one that is started in the script's place is.
     """
-    if multiprocessing.parent_process() is None:
+    if not _is_worker():
         return ""
     return (
         " (this is a worker of multiprocessing or joblib: where it is to be none of the job's "

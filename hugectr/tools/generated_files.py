@@ -60,13 +60,16 @@ def plan_pieces(params: DataGeneratorParams) -> list[Piece]:
             continue
         norm = params.format is DataReaderType_t.Norm
         place = _place(params, folder, source)
-        ending = "data" if norm else "parquet"
         # Readers take the files of a folder in the order of their names.
         width = 1 if norm else len(str(files - 1))
         for index in range(files):
-            path = os.path.join(place, f"gen_{index:0{width}}.{ending}")
+            path = os.path.join(place, f"gen_{index:0{width}}{_ending(params)}")
             pieces.append(Piece(set_id, index, each, path))
     return pieces
+
+
+def _ending(params: DataGeneratorParams) -> str:
+    return ".data" if params.format is DataReaderType_t.Norm else ".parquet"
 
 
 def _refuse_other_parquet(params: DataGeneratorParams) -> None:
@@ -86,24 +89,26 @@ def _refuse_other_parquet(params: DataGeneratorParams) -> None:
 def _refuse_other_lists(params: DataGeneratorParams) -> None:
     """Data of a list lie in ``train`` and ``val`` beside it: no other list may have its own there.
 
-    It would go on naming the files, which have other samples then.
+    It would go on naming the files, which have other samples then. Those of the other format have
+    other names.
     """
+    ending = _ending(params)
     listed = [one for one in _sets(params) if _is_listed(params, one[2])]
     own = {os.path.realpath(source) for _, _, source, _, _ in listed}
     for _, folder, source, _, _ in listed:
         place = Path(_place(params, folder, source))
-        if not any(place.glob("gen_*")):
+        if not any(place.glob(f"gen_*{ending}")):
             continue
         for path in sorted(place.absolute().parent.iterdir()):
-            if os.path.realpath(path) not in own and _lists_files_of(path, place):
+            if os.path.realpath(path) not in own and _lists_files_of(path, place, ending):
                 raise InvalidArgument(
                     f"DataGenerator: {path} lists files in {place}, which {source!r} would replace "
                     "by its own: give a list in another folder, or remove that one"
                 )
 
 
-def _lists_files_of(path: Path, place: Path) -> bool:
-    """Whether a file is a list with files of a folder in it."""
+def _lists_files_of(path: Path, place: Path, ending: str) -> bool:
+    """Whether a file is a list with files of a folder in it that are called so."""
     try:
         with open_regular(path) as file:
             if not file.read(1).isdigit():  # as lists begin
@@ -112,7 +117,9 @@ def _lists_files_of(path: Path, place: Path) -> bool:
     except DataError:
         return False
     there = os.path.realpath(place)
-    return any(os.path.realpath(os.path.dirname(name)) == there for name in names)
+    return any(
+        name.endswith(ending) and os.path.realpath(os.path.dirname(name)) == there for name in names
+    )
 
 
 def begin_sets(params: DataGeneratorParams) -> None:

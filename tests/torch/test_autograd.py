@@ -329,7 +329,7 @@ def test_get_state_dict_of_torch_is_for_the_dense_optimizers(device, waiting):
     for optimizers in ([dense, rows], [rows]):
         with pytest.raises(hugectr.InvalidArgument, match="optimizers of the dense part alone"):
             get_state_dict(model, optimizers)
-    with pytest.raises(hugectr.InvalidArgument, match="can be scaled .* or dropped"):
+    with pytest.raises(hugectr.InvalidArgument, match=r"can be scaled .* or dropped"):
         rows.rows[0].grad = torch.zeros((), device=device)
     rows.step()
     again, other, _ = made()

@@ -137,7 +137,7 @@ def test_a_plan_of_more_devices_places_tables_where_there_are_some(tmp_path, cap
 
 
 def test_a_file_that_can_not_be_written_is_named(tmp_path):
-    with pytest.raises(InvalidArgument, match=r"plan: '.*' can not be written: Is a directory"):
+    with pytest.raises(InvalidArgument, match=r"plan: path: '.*' is a folder; give the path"):
         plan_of_json(plan_of(), "plan").save(tmp_path)
 
 

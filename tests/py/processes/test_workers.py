@@ -2,7 +2,7 @@
 """Workers of multiprocessing (as joblib's) inherit what says which process of a job their parent
 is, and are none of it."""
 
-import multiprocessing
+import multiprocessing.process
 import os
 
 import pytest
@@ -28,7 +28,7 @@ def test_whose_worker_a_process_is(monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: own + 1)
     assert parent_in_job() is None  # a program that it has started may be of a job of its own
     assert way_out_of_workers() == ""
-    monkeypatch.setattr(multiprocessing, "parent_process", lambda: "there is one")
+    monkeypatch.setattr(multiprocessing.process, "parent_process", lambda: "there is one")
     assert parent_in_job() == own
     assert "take RANK and WORLD_SIZE out of os.environ" in way_out_of_workers()
     assert parent_in_job(worker | {"RANK": "0"}) is None  # of another job
@@ -38,5 +38,5 @@ def test_whose_worker_a_process_is(monkeypatch):
 
 @pytest.mark.parametrize("text", ["7", "seven:", ":", "-1:x"])
 def test_what_is_no_such_variable_means_nothing(text, monkeypatch):
-    monkeypatch.setattr(multiprocessing, "parent_process", lambda: "there is one")
+    monkeypatch.setattr(multiprocessing.process, "parent_process", lambda: "there is one")
     assert parent_in_job(os.environ | {"HUGECTR_JOINED": text}) is None
