@@ -240,6 +240,20 @@ def test_lists_of_one_folder_do_not_share_files(tmp_path, kind):
     DataGenerator(named("b")).generate(progress=False)
 
 
+def test_lists_of_both_formats_may_lie_in_one_folder(tmp_path):
+    for seed in (1, 2):
+        for kind in (DataReaderType_t.Norm, DataReaderType_t.Parquet):
+            sources = {
+                "source": f"{tmp_path}/{kind.name}",
+                "eval_source": f"{tmp_path}/v{kind.name}",
+            }
+            lists = {name: f"{path}.txt" for name, path in sources.items()}
+            DataGenerator(params(tmp_path, format=kind, seed=seed, **lists)).generate(
+                progress=False
+            )
+    assert {path.suffix for path in (tmp_path / "train").glob("gen_*")} == {".data", ".parquet"}
+
+
 def test_parquet_by_file_lists_as_scripts_name_them(tmp_path):
     """Data in ``train`` and ``val`` beside the lists, as of Norm; the readers take the lists."""
     made = params(tmp_path, format=DataReaderType_t.Parquet, nnz_array=[2, 1, 1])
